@@ -24,7 +24,7 @@
     X(GRID, grid, "grid", "the same under nine edits, fresh session")                              \
     X(GRID_WARM, grid_warm, "grid-warm", "the same in a session that has run it")                  \
     X(SWEEP, sweep, "sweep", "the grid of every layer, first-token weights, fresh session")        \
-    X(OUTPUTS, outputs, "sweep-output", "heads of the middle layer off by turns, fresh session")   \
+    X(OUTPUTS, outputs, "sweep-output", "heads of the middle layer off in turn, fresh session")    \
     X(EPSILON, epsilon, "epsilon", "another factor for the queries, session that ran the grid")    \
     X(TOKEN, token, "token", "one more token of a text")                                           \
     X(TOKENS, tokens, "token-4", "one more token of a text and of three variants")                 \

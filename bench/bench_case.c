@@ -42,7 +42,7 @@ static int make_sweep(bench_case *c, qkv_sweep **out, const char *rest, qkv_erro
     return status;
 }
 
-/* The edits of the grid, in every layer; and each head of the middle layer off by turns. */
+/* The edits of the grid, in every layer; and each head of the middle layer off in turn. */
 static int make_sweeps(bench_case *c, qkv_error *err) {
     char heads[160];
     snprintf(heads, sizeof heads,

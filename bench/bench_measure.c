@@ -126,7 +126,7 @@ static int measure_epsilon(bench_case *c, double *sample, qkv_error *err) {
     return status;
 }
 
-/* A token behind the prompt, of several that follow each other: the first one builds the graph. */
+/* A token after the prompt, of several that follow each other: the first one builds the graph. */
 static int measure_generation(bench_case *c, size_t n_variants, double *sample, qkv_error *err) {
     enum { STEPS = 8, MOST = 4 };
     static const char *const variants[] = {"z@0=scale:0.9", "z@0=scale:0.8", "z@0=scale:0.7"};

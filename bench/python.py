@@ -29,7 +29,7 @@ TEXT = "The river runs past the old mill and down to the sea. A boat lies at the
 
 
 def median_of(functions, rounds):
-    """Each by turns, so that other load meets all alike."""
+    """One after the other, so that other load meets all alike."""
     times = {name: [] for name in functions}
     for function in functions.values():
         function()

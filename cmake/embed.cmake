@@ -11,7 +11,7 @@ foreach(name ${files})
     string(LENGTH "${hex}" digits)
     math(EXPR n "${digits} / 2")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-    # A NUL behind each, so that a text can be used as a string.
+    # A NUL after each, so that a text can be used as a string.
     string(APPEND arrays "static const unsigned char file_${index}[] = {${bytes}0x00};\n")
     string(APPEND table "    {\"${name}\", (const char *)file_${index}, ${n}},\n")
     math(EXPR index "${index} + 1")

@@ -141,7 +141,7 @@ class Header:
 
     @staticmethod
     def strip_frame(lines):
-        """Without the guard, includes and what is there for C++."""
+        """Without the guard, includes and the lines for C++."""
         text = "\n".join(lines)
         text = re.sub(r'#ifdef __cplusplus\n(extern "C" \{|\})\n#endif\n', "", text)
         text = re.sub(r"#if defined\(__GNUC__\)\n.*?#endif\n", "", text, flags=re.S)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws both figures into demo/, says where they are and how to go on: with the default model, or with the one that is
+# Draws both figures into demo/, says where they are and how to continue: with the default model, or with the one that is
 # named, which is pulled where it is not there.
 #
 #   scripts/demo.sh [MODEL]        a short name (tinyllama), org/name, a GGUF file or a directory

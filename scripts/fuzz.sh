@@ -3,7 +3,7 @@
 #
 #   scripts/fuzz.sh [SECONDS [NAME ...]]     SECONDS for each of them (default 60); NAME as in tests/fuzz/fuzz_NAME.c
 #
-# What they learn is kept in build-fuzz/found/NAME, so that a second run goes on where the first one ended; an input
+# What they learn is kept in build-fuzz/found/NAME, so that a second run resumes where the first one ended; an input
 # that breaks something is written to build-fuzz/found/NAME-crash-... and ends the script with an error. Fix it, and add
 # the input to tests/fuzz/corpus/NAME under a name that says what it is.
 set -eu

@@ -37,7 +37,7 @@ build_wheel() {
 install_into_environment() {
     venv=$1
     [ -x "$venv/bin/python" ] || quietly $python -m venv --system-site-packages "$venv"
-    # Asks no index for what is there.
+    # Asks no index for installed packages.
     "$venv/bin/python" -m pip install --quiet 'numpy>=1.24' 'cffi>=1.15' >"$work/log" 2>&1 ||
         die "$venv needs numpy and cffi, and pip could not install them; to use those of the system:" \
             "$python -m venv --system-site-packages $venv"

@@ -72,7 +72,7 @@ typedef struct qkv_heatmap_panel {
     const char *const *row_labels; /* n_rows and n_cols short texts, NULL: indices */
     const char *const *col_labels;
     /* n_rows x n_cols texts that stand in the cells in place of numbers, where there is room; what is too
-     * long is cut, NULL or "" stays blank. NULL: numbers. */
+     * long is cut, NULL or "" stays empty. NULL: numbers. */
     const char *const *cell_texts;
     /* n_rows x n_cols numbers of the map's categories, -1: none. NULL: there are none. */
     const int32_t *cell_categories;
@@ -82,7 +82,7 @@ typedef struct qkv_heatmap_panel {
     { .size = sizeof(qkv_heatmap_panel) }
 
 /* One colour scale for all panels. Numbers stand in the cells where there is room for them; an exact
- * zero stays blank. Values on both sides of 0 make the scale diverging, unless a range is given. */
+ * zero stays empty. Values on both sides of 0 make the scale diverging, unless a range is given. */
 typedef struct qkv_heatmap {
     size_t size;
     const qkv_heatmap_panel *panels;

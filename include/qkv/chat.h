@@ -63,7 +63,7 @@ QKV_API int qkv_chat_render(qkv_chat **out, const qkv_model *model, const qkv_ch
                             qkv_error *err);
 /* The whole text, NUL-terminated; *length, unless NULL, gets its bytes. NULL for NULL. */
 QKV_API const char *qkv_chat_text(const qkv_chat *chat, size_t *length);
-/* The text's parts, by turns the template's own and from messages: where one starts, how long it is,
+/* The text's parts, alternately the template's own and from messages: where one starts, how long it is,
  * and whether it is from a message. 0 past the end. */
 QKV_API int qkv_chat_part(const qkv_chat *chat, size_t index, size_t *start, size_t *length,
                           int *from_message);

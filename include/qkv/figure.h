@@ -254,7 +254,7 @@ QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 
 /* ---- writing ---- */
 
-/* png svg pdf: the drawing. html: a page that needs nothing else, whose maps follow the hand: edits
+/* png svg pdf: the drawing. html: a page that needs nothing else, whose maps change as you drag: edits
  * that scale q or k of the layer shown have a slider, exact at every factor; `living` or `report` must
  * have asked for it, and with `report` it holds the report. md json: the report, which `report` must
  * have asked for. safetensors, npz: the values of the panels as r0.c0, r0.c1, ...; csv: the same, a

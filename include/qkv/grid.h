@@ -21,7 +21,7 @@
  * bytes. A grid belongs to one thread at a time.
  *
  * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
- * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero
+ * colour bar is pointed there. An empty cell is an exact zero and "0" one that rounds to zero
  * (on a log scale: one that lies below its floor).
  * Every cell has a pixel of its own as long as a printed page can show it: panels grow up to 500
  * points, as far as a sheet of paper has room for all of them, then the resolution of a PNG grows up

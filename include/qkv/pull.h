@@ -25,7 +25,7 @@
  *     }
  *
  * Files go where Hugging Face's own tools keep theirs, in the same layout, so that either finds what
- * the other has fetched. What is there already is not fetched again; a file that was fetched in part
+ * the other has fetched. A complete file is not fetched again; a file that was fetched in part
  * is resumed. No file has its final name before it is whole and its digest was checked, and a revision
  * leads to a snapshot only when all files of the model are there.
  *

@@ -23,7 +23,7 @@
  *     qkv_model_free(model);
  *     qkv_reproduction_free(r);
  *
- * Files are somebody else's: a recipe is read field by field, and types and limits are checked.
+ * Files are not trusted: a recipe is read field by field, and types and limits are checked.
  * Nothing in it is executed, or used as the name of a file. It belongs to one thread at a time.
  */
 #ifndef QKV_REPRODUCE_H

@@ -89,7 +89,7 @@ struct cli_command {
     const char *name;        /* "run", "figure modify" */
     const char *summary;     /* one line, lower case, no full stop */
     const char *synopsis;    /* what follows the name; alternatives one to a line */
-    const char *description; /* paragraphs; lines that start with a blank are kept as they are */
+    const char *description; /* paragraphs; lines that start with a space are kept as they are */
     const cli_option *options;
     size_t n_options;
     const void *defaults; /* an argument struct */
@@ -130,7 +130,7 @@ void cli_end_by_signal(int number);
 void cli_hear_signals(void);
 /* The signal that asks the work to stop, or 0. Asking is hearing. */
 int cli_stop_asked(void);
-/* Behind it: the program ends by that signal in two seconds, if it has not ended in order by then. */
+/* After that the program ends by that signal in two seconds, if it has not ended in order by then. */
 void cli_end_soon(void);
 /* From now on a fault that no function can return ends the program with one line: faults.c. */
 void cli_catch_faults(void);

@@ -77,7 +77,7 @@ static const cli_option *option_at(const cli_command *command, size_t i) {
     return i < cli_n_common_options ? &cli_common_options[i] : NULL;
 }
 
-/* Words between bars, with blanks between them. */
+/* Words between bars, with spaces between them. */
 static void print_words(const char *words) {
     for (; *words; words++) putchar(*words == '|' ? ' ' : *words);
 }

@@ -171,8 +171,7 @@ static int check_outputs(const generate_args *args, qkv_error *err) {
     for (size_t i = 0; i < args->outputs.n; i++)
         *(is_lines(args, args->outputs.items[i].value) ? &lines : &tensors) += 1;
     if (lines > 1) return cli_usage(err, "one .jsonl output is enough");
-    if (tensors && !args->captures.n)
-        return cli_usage(err, "tensors are written of what --capture names");
+    if (tensors && !args->captures.n) return cli_usage(err, "a file of tensors needs --capture");
     if (tensors && args->variants.n > 1)
         return cli_usage(err,
                          "a file holds what was captured of one text: give one variant, or none");

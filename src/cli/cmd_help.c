@@ -34,7 +34,7 @@ static int run_help(const cli_call *call, qkv_error *err) {
     const help_args *args = call->args;
     size_t used;
     if (args->names) {
-        if (args->man || call->n_operands) return cli_usage(err, "--names stands alone");
+        if (args->man || call->n_operands) return cli_usage(err, "--names takes no other argument");
         cli_print_names();
         return QKV_OK;
     }

@@ -128,11 +128,11 @@ static int check_outputs(const plot_args *args, qkv_error *err) {
     if (status == QKV_OK) status = cli_print_check(&args->print, &args->outputs, args->format, err);
     if (status == QKV_OK && args->dpi > 0 &&
         !cli_outputs_have(&args->outputs, args->format, "png")) {
-        return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
+        return cli_usage(err, "--dpi is the resolution of a PNG, and no output is a PNG");
     }
     if (status == QKV_OK && args->model &&
         !cli_outputs_have(&args->outputs, args->format, "html")) {
-        return cli_usage(err, "--model is for pages, and no output is one: a chart needs none");
+        return cli_usage(err, "--model is for pages (.html), and no output is a page");
     }
     return status;
 }

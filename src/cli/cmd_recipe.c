@@ -362,7 +362,7 @@ static int print_study(const qkv_recipe *recipe, const char *title, const sweep_
 
 /* ---- the study ---- */
 
-/* Results that nobody wants to keep go to a file in TMPDIR or /tmp; SQLite may put two beside it. */
+/* Results without an output file go to a file in TMPDIR or /tmp; SQLite may put two beside it. */
 typedef struct scratch {
     qkv_temporary file;
     int beside[2];

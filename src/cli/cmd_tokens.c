@@ -181,8 +181,7 @@ static int print_text(const tokens_args *args, const qkv_model *model, const qkv
 static int run_ids(const tokens_args *args, size_t n_operands, qkv_error *err) {
     const cli_chat *chat = &args->chat;
     if (n_operands || args->prompts.n || args->parse_special || chat->on || chat->show)
-        return cli_usage(err,
-                         "--ids stands alone: leave out texts, prompts and what is done to them");
+        return cli_usage(err, "--ids takes no other input: leave out texts and prompts");
     const cli_item item = {args->ids, CLI_PROMPT_TOKENS};
     qkv_own_prompt ids = {0};
     qkv_model *model = NULL;

@@ -15,7 +15,7 @@ size_t cli_columns(const char *text);
 const char *cli_shown(const qkv_text *text);
 int cli_is_incomplete(void);
 
-/* A token between quotes, so that blanks show, control characters as their escapes; an id without
+/* A token between quotes, so that spaces show, control characters as their escapes; an id without
  * text as #ID. */
 void cli_append_token(qkv_text *out, const qkv_model *model, int32_t token);
 

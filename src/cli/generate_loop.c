@@ -90,7 +90,7 @@ static int add_token(cli_generation *it, size_t variant, const float *logits, in
     return QKV_OK;
 }
 
-/* Draws a token for every variant that goes on: how many do. */
+/* Draws a token for every variant that has not ended: returns how many there are. */
 static int draw_tokens(cli_generation *it, const qkv_generator *generator, size_t step,
                        int32_t *next, size_t *n_going, qkv_error *err) {
     const size_t n_vocab = (size_t)qkv_model_get_info(it->model)->n_vocab;

@@ -181,7 +181,7 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
 /*
  * A standard descriptor that is closed would become the next file or socket that is opened, and
  * messages would be written into it. It is held by a device, opened the wrong way round, so that
- * whoever needs it gets an error and nobody else notices. /dev/full, because /dev/stdout as the name
+ * only a function that uses it gets an error. /dev/full, because /dev/stdout as the name
  * of an output opens it again, the right way round.
  */
 static int hold_closed_descriptors(void) {
@@ -211,7 +211,7 @@ static int close_stdout(qkv_error *err) {
 
 /* Everything is released and in order: shells are to see 130 or 143. */
 static void end_early(int signal_number, int status, const qkv_error *err) {
-    /* Whoever asked for it knows that it stopped; a sweep has more to say. */
+    /* The user who asked for it knows that it stopped; a sweep has more to say. */
     const int is_plain = strcmp(err->message, qkv_status_text(QKV_ERR_CANCELLED)) == 0;
     if (status != QKV_OK && !is_plain) fprintf(stderr, "qkv: %s\n", err->message);
     fflush(stdout);

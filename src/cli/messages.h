@@ -20,7 +20,7 @@ void cli_warn(const char *format, ...) QKV_PRINTF(1, 2);
 /* "qkv: ...", with --verbose alone. */
 void cli_detail(const char *format, ...) QKV_PRINTF(1, 2);
 
-/* Seconds of a clock that only goes on. */
+/* Seconds of a monotonic clock. */
 double cli_seconds(void);
 
 #endif

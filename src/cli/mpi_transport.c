@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "cli/mpi_transport.h"
 
-/* How many processes were started together, as Open MPI and others say; 1 when nobody does. */
+/* How many processes were started together, as Open MPI and others say; 1 when none does. */
 static int64_t told_size(void) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -77,7 +77,7 @@ static int mpi_is_waiting(void *user, int milliseconds) {
     return waiting;
 }
 
-/* Nobody is forgotten: processes of MPI stay until all of them end together. Nobody is abandoned:
+/* No process is forgotten: those of MPI stay until all of them end together. None is abandoned:
  * when the leader ends without MPI_Finalize, mpirun ends the others. */
 int cli_mpi_start(qkv_sweep_transport *to, qkv_error *err) {
     int size = 1;

@@ -82,7 +82,7 @@ static int check_stdout(const char *suffixes, const char *format, qkv_error *err
 int cli_outputs_check(const cli_list *outputs, const char *suffixes, const char *format,
                       const char *usual, qkv_error *err) {
     if (format && !cli_outputs_have_stdout(outputs)) {
-        return cli_usage(err, "--format is what -o - writes: a file's suffix tells its own");
+        return cli_usage(err, "--format is for -o - alone: a file's suffix says its format");
     }
     int status = QKV_OK;
     for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
@@ -180,7 +180,7 @@ int cli_print_check(const cli_print *print, const cli_list *outputs, const char 
                               "follows the screen of its reader");
     }
     if (print->text != CLI_AUTO && !letters) {
-        return cli_usage(err, "--text is about the letters of an SVG or PDF, and no output is one");
+        return cli_usage(err, "--text is for SVG and PDF, and no output is either");
     }
     return QKV_OK;
 }

@@ -21,7 +21,7 @@ static int read_ids(qkv_own_prompt *prompt, const char *list, qkv_error *err) {
         int64_t id;
         const size_t n = strcspn(at, ",");
         if (!qkv_parse_int(at, n, &id) || id > INT32_MAX || id < INT32_MIN) {
-            return cli_usage(err, "token ids are written 1,2,3; '%.*s' is none", (int)n, at);
+            return cli_usage(err, "token ids are written 1,2,3; '%.*s' is not one", (int)n, at);
         }
         if (!QKV_PUSH(prompt->tokens, capacity, prompt->n_tokens, (int32_t)id)) {
             return qkv_fail_memory(err);
@@ -31,7 +31,7 @@ static int read_ids(qkv_own_prompt *prompt, const char *list, qkv_error *err) {
     }
 }
 
-/* Editors end files with a newline that nobody meant as part of the prompt. */
+/* Editors end files with a newline that is not meant as part of the prompt. */
 static void strip_newline(qkv_own_prompt *prompt) {
     if (prompt->length && prompt->text[prompt->length - 1] == '\n') prompt->length--;
     prompt->text[prompt->length] = '\0';

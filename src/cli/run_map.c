@@ -54,7 +54,7 @@ static void print_row(const small_map *map, int64_t row, int64_t n) {
     }
 }
 
-/* Behind the last column that is not blank. */
+/* After the last column that is not empty. */
 static int64_t row_end(const small_map *map, int64_t row) {
     int64_t n = map->n_cells;
     while (n > 0 && *block_of(cell_of(map, row, n - 1)) == ' ') n--;

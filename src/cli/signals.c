@@ -62,7 +62,7 @@ void cli_catch_signals(void) {
     for (size_t i = 0; i < sizeof ENDING / sizeof *ENDING; i++)
         sigaddset(&action.sa_mask, ENDING[i]);
     for (size_t i = 0; i < sizeof ENDING / sizeof *ENDING; i++) {
-        /* What whoever started the program wants ignored (nohup) stays ignored. */
+        /* Signals that the parent process has set to be ignored (nohup) stay ignored. */
         if (sigaction(ENDING[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(ENDING[i], &action, NULL);
     }

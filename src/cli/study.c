@@ -151,7 +151,7 @@ static int check_effect(const char *kind, const cli_study *how, const cli_list *
         const int status =
             name.failed || files.failed
                 ? qkv_fail_memory(err)
-                : cli_usage(err, "%s has an effect on %s files alone, and no output is one: add -o",
+                : cli_usage(err, "%s has an effect on %s files alone: add such a file with -o",
                             name.data, files.data);
         qkv_text_release(&name);
         qkv_text_release(&files);
@@ -424,8 +424,8 @@ static int check_cells(const study_state *s, const cli_study_job *job, const swe
     if (job->explain && (results || s->files.paths.n))
         return cli_usage(err, "--explain computes nothing: leave out -o");
     if (sweep->n_shards && (!results || s->files.paths.n))
-        return cli_usage(err, "a part is not drawn: give --shard one file of results, -o "
-                              "PART.sqlite, and draw when they are merged");
+        return cli_usage(err, "a shard is not drawn: give --shard one file of results, -o "
+                              "PART.sqlite, and draw the merged one");
     if (s->kind.has_cells && !results && cli_mpi_is_wanted() && !job->explain)
         return cli_usage(err, "under mpirun give a file of results, -o RESULTS.sqlite");
     return QKV_OK;

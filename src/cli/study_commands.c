@@ -297,7 +297,7 @@ static int fail_turns(const char *names, qkv_error *err) {
     return status;
 }
 
-/* Prompts with names, by turns: the first of each name, the second of each, ... */
+/* Prompts with names, interleaved: the first of each name, the second of each, ... */
 static int order_prompts(cli_list *to, const cli_list *from, const qkv_study_kind *kind,
                          qkv_error *err) {
     size_t n_names = 1;

@@ -37,7 +37,7 @@ static int start_mpi(sweep_work *w, qkv_error *err) {
     w->under_mpi = cli_mpi_is_wanted();
     if (!w->under_mpi) return QKV_OK;
     if (w->job->n_shards || w->job->threads) {
-        return cli_usage(err, "under mpirun the processes are its own: leave out --shard and -t");
+        return cli_usage(err, "mpirun starts the processes: leave out --shard and -t");
     }
     return cli_mpi_start(&w->transport, err);
 }

@@ -17,5 +17,5 @@ void cli_set_wait_policy(char **argv) {
     /* The variable also says that this was done: nothing is started a second time. */
     if (n <= 0 || setenv("GOMP_SPINCOUNT", "1000", 1) != 0) return;
     program[n] = '\0';
-    execv(program, argv); /* by its own name, which process listings show; if it fails, go on */
+    execv(program, argv); /* by its own name, which process listings show; if it fails, continue */
 }

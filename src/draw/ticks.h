@@ -30,7 +30,7 @@ void qkv_number_text(char text[QKV_NUMBER_SIZE], double value, int digits);
 int qkv_nice_step(double least);
 
 /* The text of a cell's value, three or four characters for what is common: ".83", "1.0", "−.12";
- * "0" for what rounds to zero, and "" for an exact zero: masked cells stay blank. A log scale tells
+ * "0" for what rounds to zero, and "" for an exact zero: masked cells stay empty. A log scale tells
  * small values apart, so their text does too: "2e-3", down to its floor; and so does that of a
  * range that ends below 0.1, down to a part in 200 of it. */
 void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, double value);

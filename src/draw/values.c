@@ -1,6 +1,6 @@
 /*
  * Numbers in the cells: one size for all panels whose cells are of one size, white on dark and
- * black on light cells. Each panel has them when they fit into it. Exact zeros stay blank, so that
+ * black on light cells. Each panel has them when they fit into it. Exact zeros stay empty, so that
  * what a mask took away is seen at a glance; "0" is a value that rounds to zero.
  */
 #include <math.h>

@@ -58,7 +58,7 @@ typedef struct qkv_gguf {
 } qkv_gguf;
 
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
-/* The same for something that is no GGUF file: `fill` provides parts, path and tensors. */
+/* The same for something that is not a GGUF file: `fill` provides parts, path and tensors. */
 int qkv_gguf_build(qkv_gguf **out, const char *path,
                    int (*fill)(qkv_gguf *file, const char *path, qkv_error *err), qkv_error *err);
 void qkv_gguf_free(qkv_gguf *file);

@@ -68,7 +68,7 @@ static int read_shape(const npy *a, qkv_st_tensor *t, uint64_t *count, qkv_error
         const unsigned long long n = *at >= '0' && *at <= '9' ? strtoull(at, &end, 10) : 0;
         if (!end || t->n_dims == QKV_ST_MAX_DIMS || n > INT64_MAX ||
             (n && *count > (uint64_t)INT64_MAX / n))
-            return fail_npy(a, "has a shape that cannot be meant", err);
+            return fail_npy(a, "has an implausible shape", err);
         t->shape[t->n_dims++] = (int64_t)n;
         *count *= n;
         at = end + strspn(end, ", ");

@@ -73,7 +73,7 @@ static int read_shape(qkv_st_tensor *t, const header *h, json_t *shape, uint64_t
         const json_t *number = json_array_get(shape, (size_t)i);
         json_int_t n = json_is_integer(number) ? json_integer_value(number) : -1;
         if (n < 0 || (n > 0 && *count > (uint64_t)INT64_MAX / (uint64_t)n))
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: the shape of tensor %.100s cannot be meant",
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: the shape of tensor %.100s is implausible",
                             h->path, t->name);
         t->shape[i] = n;
         *count *= (uint64_t)n;

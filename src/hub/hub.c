@@ -63,8 +63,9 @@ static int keep_token(qkv_hub *hub, const char *text, qkv_error *err) {
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 0x7f ||
             length > LONGEST_TOKEN)
-            return qkv_fail(err, QKV_ERR_ARGUMENT,
-                            "the token for the hub (HF_TOKEN, or the file that holds it) is none");
+            return qkv_fail(
+                err, QKV_ERR_ARGUMENT,
+                "the token for the hub (HF_TOKEN, or the file that holds it) is malformed");
     }
     hub->token = qkv_strndup(text, length);
     return hub->token ? QKV_OK : qkv_fail_memory(err);

@@ -21,7 +21,7 @@
 #include "model/model.h"
 #include "qkv/package.h"
 
-/* What is there but cannot be looked at is there, too: opening it says why. */
+/* A file that exists but cannot be read counts as well: opening it says why. */
 static int exists(const char *path) {
     struct stat facts;
     return lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);

@@ -114,7 +114,7 @@ static int hand_over(running *r, int which, size_t n, qkv_error *err) {
     return p->errors.failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
-/* What is there now. */
+/* Reads what the pipe holds now. */
 static int read_pipe(running *r, int which, qkv_error *err) {
     struct pollfd *pipe = &r->pipes[which];
     int status = QKV_OK;

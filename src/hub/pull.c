@@ -1,7 +1,7 @@
 /*
  * qkv_pull, from a name to a model in the cache:
  *
- *     the hub's list ─> which files ─> what is there, is there space ─> bytes ─> links ─> reference
+ *     the hub's list ─> which files ─> files in the cache, free space ─> bytes ─> links ─> reference
  *     listing           pull_choice    pull_cache                       pull_blob  pull_cache
  */
 #include "qkv/pull.h"

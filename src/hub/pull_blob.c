@@ -192,7 +192,7 @@ static int ask_rest(blob *b, const char *url, qkv_http_answer *answer, qkv_error
         status = qkv_fail(err, QKV_ERR_IO, "%s: %s sent %" PRIu64 " of %" PRIu64 " bytes",
                           b->file->path, answer->host, b->done, b->file->size);
     }
-    /* It begins after the end of what is there. */
+    /* The range begins after the end of the file. */
     if (status == QKV_OK && answer->status == 416 && b->done > 0) {
         status = start_anew(b, err);
         if (status != QKV_OK) return status;

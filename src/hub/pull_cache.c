@@ -27,7 +27,7 @@ void qkv_pull_cache_close(qkv_pull_cache *cache) {
     qkv_text_release(&cache->locks);
 }
 
-/* ---- what is there ---- */
+/* ---- files in the cache ---- */
 
 void qkv_pull_cache_append_blob(const qkv_pull_cache *cache, qkv_text *path,
                                 const qkv_listed_file *file, const char *suffix) {

@@ -54,7 +54,7 @@ static int read_heads(qkv_model *model, qkv_error *err) {
      * cost memory before the first tensor is found to be smaller. */
     int64_t width = (int64_t)hp->head_dim * hp->n_head;
     if (width > MAX_WIDTH || (uint64_t)width / 8 > qkv_gguf_size(model->file))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %d heads of width %d are more than can be meant",
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %d heads of width %d are implausible",
                         model->file->path, hp->n_head, hp->head_dim);
     return QKV_OK;
 }

@@ -39,7 +39,7 @@ static void append_token(qkv_text *pool, size_t id, const char *bytes, size_t le
     } else {
         for (size_t i = 0; i < length; i++) {
             if (bytes[i] == ' ')
-                qkv_text_puts(pool, QKV_SPM_BLANK);
+                qkv_text_puts(pool, QKV_SPM_SPACE);
             else
                 qkv_text_append(pool, &bytes[i], 1);
         }

@@ -60,7 +60,7 @@ static int add_imports(bundle *b, const char *bytes, size_t n, qkv_error *err) {
     return status;
 }
 
-/* How much of a line is left out at its front: blanks, and `export `. */
+/* How much of a line is left out at its front: spaces, and `export `. */
 static size_t cut_front(const bundle *b, const char *line, size_t length) {
     size_t cut = 0;
     while (cut < length && line[cut] == ' ') cut++;

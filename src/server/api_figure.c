@@ -217,7 +217,7 @@ static int read_kind(figure_request *r, const json_t *request, qkv_error *err) {
         strncmp(kind.command, "figure ", 7) == 0)
         return QKV_OK;
     return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "`kind` is none of modify, mean, grid, heads, rows and pattern");
+                    "`kind` must be modify, mean, grid, heads, rows or pattern");
 }
 
 /* {"label", "edits"} as LABEL=EDITS. */
@@ -471,7 +471,7 @@ static int read_request(figure_request *r, const json_t *request, qkv_error *err
     if (status == QKV_OK) status = qkv_request_flag(request, "dry", &r->dry, err);
     if (status == QKV_OK && find_format(r->format) == N_FORMATS)
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "`format` is none of png, svg, pdf, html, safetensors, npz and csv");
+                          "`format` must be png, svg, pdf, html, safetensors, npz or csv");
     if (status == QKV_OK) status = qkv_request_file_name(request, &r->name, err);
     if (status == QKV_OK) status = read_kind(r, request, err);
     if (status == QKV_OK) status = check_drawing(r, request, err);

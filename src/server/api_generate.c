@@ -1,4 +1,4 @@
-/* POST /api/generate: how the text goes on, with and without the edits. As `qkv generate` does it. */
+/* POST /api/generate: continues the text, with and without the edits. As `qkv generate` does it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static int prepare(generation *g, qkv_error *err) {
                              &options, err);
 }
 
-/* Draws a token for a variant; next[v] is what it goes on with. */
+/* Draws a token for a variant; next[v] is the token that it is continued with. */
 static int draw(generation *g, size_t v, uint64_t step, int32_t *next, qkv_error *err) {
     const float *logits = qkv_generator_logits(g->generator, v);
     int32_t token;

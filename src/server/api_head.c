@@ -1,12 +1,12 @@
 /*
- * POST /api/head: one head's map before and after the edits. What follows the hand: another factor of
+ * POST /api/head: one head's map before and after the edits. Fast enough to follow a slider: another factor of
  * an edit in the head's own layer costs the attention of that head and no more.
  *
  * A prompt of at most `side` tokens gives whole maps, those of `qkv run` bit for bit. A longer one
  * gives maps that are pooled to `side` cells, the largest weight of each block, or a `window` of the
  * whole map.
  *
- * `only`: "scores" gives what the page needs to make the maps of other factors itself, while the hand
+ * `only`: "scores" gives what the page needs to make the maps of other factors itself, while a slider
  * moves: the head's scores, and which of the edits are factors of them.
  */
 #include <math.h>

@@ -159,7 +159,7 @@ static int read_request(study_request *r, const json_t *request, qkv_error *err)
     if (status == QKV_OK) status = qkv_request_text(request, "format", 16, &r->format, err);
     if (status == QKV_OK && find_format(r->format) == N_FORMATS)
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "`format` is none of json, png, svg, pdf, html, csv and sqlite");
+                          "`format` must be json, png, svg, pdf, html, csv or sqlite");
     if (status == QKV_OK && !has_word(r->kind.formats, r->format))
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "`format`: %s is not written as %s, but as %s",
                           r->kind.name, r->format, r->kind.formats);

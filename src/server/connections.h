@@ -3,7 +3,7 @@
  *
  * A connection has a deadline: to send a whole request, or to take a whole answer. One that misses it
  * is cut off, however busy it looks; one whose request is being computed has none. When there are too
- * many, one of those that never showed a token has to go, whichever it is: whoever opens connections and
+ * many, one of those that never showed a token has to go, whichever it is: a client that opens connections and
  * says nothing cannot keep the page out, not even one that takes its time.
  */
 #ifndef QKV_SERVER_CONNECTIONS_H
@@ -39,7 +39,7 @@ void qkv_connections_destroy(qkv_connections *all);
 
 /* A new one; NULL when memory is short. */
 qkv_connection *qkv_connection_add(qkv_connections *all, int fd);
-/* Before its socket is closed. NULL is no connection. */
+/* Before its socket is closed. NULL: nothing happens. */
 void qkv_connection_remove(qkv_connections *all, qkv_connection *connection);
 /* From now on it may take so many seconds; 0: any time. */
 void qkv_connection_allow(qkv_connections *all, qkv_connection *connection, double seconds);

@@ -19,8 +19,8 @@ typedef struct qkv_call {
 
 enum {
     QKV_RANK_LIGHT, /* needs no pass of the model */
-    QKV_RANK_HEAD,  /* what follows the hand */
-    QKV_RANK_REST   /* what comes when the hand rests */
+    QKV_RANK_HEAD,  /* updated while a slider moves */
+    QKV_RANK_REST   /* updated when the slider rests */
 };
 
 typedef struct qkv_endpoint {

@@ -10,7 +10,7 @@ enum { LONGEST_HOST = 64 };
 
 /* ---- Host ---- */
 
-/* Where the port begins, at its colon or at the end; NULL: this is no port. */
+/* Where the port begins, at its colon or at the end; NULL: this is not a port. */
 static const char *find_port(const char *host) {
     const char *from = host[0] == '[' ? strchr(host, ']') : host;
     if (!from) return NULL;

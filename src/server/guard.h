@@ -25,7 +25,7 @@ int qkv_guard_site(const char *site);
 const char *qkv_guard_cookie(const char *header, const char *name, char *value, size_t size);
 /* The token after "Bearer "; NULL: none. */
 const char *qkv_guard_bearer(const char *authorization);
-/* Are two texts the same? Takes as long wherever they differ. NULL is nobody's. */
+/* Are two texts the same? Takes as long wherever they differ. NULL equals nothing. */
 int qkv_guard_same(const char *a, const char *b);
 /* Is it fit to be a token? */
 int qkv_guard_is_token(const char *text);

@@ -39,7 +39,7 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
     (void)MHD_add_response_header(response, name, value);
 }
 
-/* What every answer says: nothing is kept, nobody else may use it, nothing but our own runs. */
+/* What every answer says: nothing is cached, no other site may use it, only our own scripts run. */
 static void add_headers(const qkv_server *server, struct MHD_Response *response, const char *type) {
     add_header(response, "Content-Type", type);
     add_header(response, "Content-Security-Policy", server->policy);
@@ -170,7 +170,7 @@ static enum MHD_Result send_file(const qkv_server *server, struct MHD_Connection
 }
 
 /* The way in: the token of the URL becomes a cookie, and leaves the address bar. Where another site's
- * link led here, a browser would keep the new cookie from a redirection; a page of ours that goes on
+ * link led here, a browser would keep the new cookie from a redirection; a page of ours that redirects
  * by itself it trusts. */
 static enum MHD_Result send_entrance(const qkv_server *server, struct MHD_Connection *connection,
                                      int from_elsewhere) {
@@ -353,7 +353,7 @@ static void wake(qkv_job *job) {
     MHD_resume_connection(((exchange *)job->user)->connection);
 }
 
-/* Has whoever asked closed the connection? A page does so when it wants the answer no more. What was
+/* Has the client closed the connection? A page does so when it no longer wants the answer. What was
  * sent after the request does not hide it. */
 static int has_left(const qkv_job *job) {
     struct pollfd socket = {.fd = job->fd, .events = POLLRDHUP};
@@ -449,7 +449,7 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
     *context = info ? qkv_connection_add(&server->connections, info->connect_fd) : NULL;
 }
 
-/* The library prints nothing: what a stranger sends is nobody's news. */
+/* The library prints nothing: what strangers send is not worth a line. */
 static void be_quiet(void *user, const char *format, va_list args) {
     (void)user;
     (void)format;

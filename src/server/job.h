@@ -1,6 +1,6 @@
 /*
  * Jobs: requests that wait for one of two threads. One computes, a pass of a model at a time; the
- * other does what needs no pass, so that nobody waits for a pass for tokens or a list of models.
+ * other does what needs no pass, so that no client waits for a pass for tokens or a list of models.
  *
  * The queue is bounded. A job is done when it has a reply; `done` is then called, in whatever thread
  * that happens. A job of the same client and slot with a higher number replaces those before it: one
@@ -22,8 +22,8 @@ struct qkv_job {
     qkv_reply reply;
     void (*done)(qkv_job *job); /* called once; the job may be gone when it returns */
     int (*is_gone)(
-        const qkv_job *job); /* 1: nobody waits for it any more; may be NULL; takes no lock */
-    int gives_way; /* nobody has asked for it: any job of its runner but the same one cancels it */
+        const qkv_job *job); /* 1: no client waits for it any more; may be NULL; takes no lock */
+    int gives_way; /* no client has asked for it: any job of its runner but the same one cancels it */
     void *user;
     int fd;
     atomic_int cancelled;

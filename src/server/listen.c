@@ -73,7 +73,7 @@ static int fail_port(const char *text, int32_t port, int why, qkv_error *err) {
                     strerror(why));
 }
 
-/* ::1 beside 127.0.0.1. Returns 0 where the port is somebody else's there; a machine without IPv6
+/* ::1 beside 127.0.0.1. Returns 0 where another program has the port there; a machine without IPv6
  * does without. */
 static int open_second(int32_t port, int *fd) {
     address a;

@@ -3,10 +3,10 @@
  * that were tokenized before.
  *
  * A model is opened when it is first asked for. Sessions are those of the model used last: one for
- * what follows the hand, one for the rest, so that each keeps the trunk it needs (qkv_plan_prepare).
+ * maps that follow a slider, one for the rest, so that each keeps the trunk it needs (qkv_plan_prepare).
  *
  * Any thread may ask for models and prompts; what it gets is its own, so that a model which is closed
- * meanwhile stays until nobody uses it. Sessions belong to one thread.
+ * meanwhile stays until its last user releases it. Sessions belong to one thread.
  */
 #ifndef QKV_SERVER_MODEL_POOL_H
 #define QKV_SERVER_MODEL_POOL_H

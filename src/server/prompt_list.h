@@ -25,7 +25,7 @@ int qkv_prompt_list_check(const qkv_prompt_list *list, qkv_error *err);
 /* Counts the tokens of each; prompts that are chats become tokens. */
 int qkv_prompt_list_tokenize(qkv_prompt_list *list, qkv_model_pool *pool, const qkv_model *model,
                              qkv_error *err);
-/* As options. With `names`, "clean|corrupt", those of the names by turns. */
+/* As options. With `names`, "clean|corrupt", those of the names interleaved. */
 void qkv_prompt_list_add_words(const qkv_prompt_list *list, const char *names, qkv_words *words);
 void qkv_prompt_list_release(qkv_prompt_list *list);
 

@@ -67,7 +67,7 @@ static qkv_runner runner_of(const qkv_job *job) {
     return job->endpoint->rank == QKV_RANK_LIGHT ? QKV_RUNNER_LIGHT : QKV_RUNNER_PASSES;
 }
 
-/* A job that nobody has asked for gives way to every one that asks for something else. */
+/* A job that no client has asked for gives way to every one that asks for something else. */
 static void give_way(qkv_job *job, const qkv_job *newer) {
     const char *a = job->call.key, *b = newer->call.key;
     const int same = a && b && strcmp(a, b) == 0;

@@ -22,7 +22,7 @@ int qkv_request_parse(json_t **out, const char *body, size_t n_body, qkv_error *
     return qkv_fail(err, QKV_ERR_SYNTAX, "the request is JSON, but not an object");
 }
 
-/* Is a word one of a list with blanks between them? */
+/* Is a word one of a list with spaces between them? */
 static int is_listed(const char *list, const char *word) {
     const size_t n = strchr(word, ' ') ? 0 : strlen(word);
     for (const char *at = list; n && (at = strstr(at, word)); at += n) {

@@ -16,7 +16,7 @@ int qkv_request_plan_has_edits(const qkv_request_plan *request) {
     return 0;
 }
 
-/* Where the edit after `at` ends: at a '+' with blanks around it, or at the end of the text. */
+/* Where the edit after `at` ends: at a '+' with spaces around it, or at the end of the text. */
 static size_t end_of(const char *text, size_t at) {
     for (; text[at]; at++) {
         const int joint = text[at] == '+' && at && qkv_is_space(text[at - 1]);

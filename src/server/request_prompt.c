@@ -34,7 +34,7 @@ static int check_keys(const json_t *object, const char *const *known, const char
     json_object_foreach((json_t *)object, key, value) {
         size_t i = 0;
         while (known[i] && strcmp(known[i], key) != 0) i++;
-        if (!known[i]) return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` has a field too many", name);
+        if (!known[i]) return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` has an unknown field", name);
     }
     return QKV_OK;
 }

@@ -64,7 +64,8 @@ static int read_settings(work *w, qkv_error *err) {
         if (w->settings[i] == q->alone) w->alone = i;
     }
     if (q->alone && w->settings[w->alone] != q->alone)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`alone` is none of the settings: %s", q->settings);
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`alone` is not one of the settings: %s",
+                        q->settings);
     return QKV_OK;
 }
 

@@ -401,7 +401,7 @@ static int check_choice(const field *f, const void *at, qkv_error *err) {
     size_t length;
     memcpy(&value, at, sizeof value);
     if (value >= 0 && word_at(f->words, value, &length)) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is none of its constants", f->name);
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is not one of its constants", f->name);
 }
 
 int qkv_fields_check(const field_table *table, const void *options, qkv_error *err) {

@@ -107,7 +107,7 @@ int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     return status;
 }
 
-/* ---- while a run goes on ---- */
+/* ---- during a run ---- */
 
 static float *sheet_of(const sheet_set *set, size_t variant, size_t sheet) {
     return set->at[variant] + sheet * set->rows * set->cols;

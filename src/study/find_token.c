@@ -1,4 +1,4 @@
-/* The token that a text is, looked up by its bytes, so that a blank before a word counts; and answers,
+/* The token that a text is, looked up by its bytes, so that a space before a word counts; and answers,
  * which may be several tokens, alone and in pairs. */
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +92,8 @@ int qkv_find_token(const qkv_model *model, int32_t *token, const char *text, siz
 
 /* ---- answers ---- */
 
-/* With a blank before it; NULL when memory is short. */
-static char *put_blank(const char *text, size_t length) {
+/* With a space before it; NULL when memory is short. */
+static char *put_space(const char *text, size_t length) {
     char *spaced = qkv_calloc(length + 2, 1);
     if (!spaced) return NULL;
     spaced[0] = ' ';
@@ -101,13 +101,13 @@ static char *put_blank(const char *text, size_t length) {
     return spaced;
 }
 
-/* The same text with a blank before it, where that is one token; -1: it is none. */
+/* The same text with a space before it, where that is one token; -1: it is not. */
 static int search_spaced(const token_search *s, int32_t *token, qkv_error *err) {
     int32_t *ids = NULL;
     size_t n = 0;
     *token = -1;
     if (s->text[0] == ' ') return QKV_OK;
-    char *spaced = put_blank(s->text, s->length);
+    char *spaced = put_space(s->text, s->length);
     if (!spaced) return qkv_fail_memory(err);
     const token_search with = {s->model, spaced, s->length + 1};
     const int status = search(&with, token, &ids, &n, err);
@@ -159,7 +159,7 @@ int qkv_find_answer(const qkv_model *model, int32_t **tokens, size_t *n_tokens, 
 
 /* ---- pairs ---- */
 
-/* `needs`: the one that is a token only with a blank. Several tokens most likely want it too. */
+/* `needs`: the one that is a token only with a space. Several tokens most likely want it too. */
 static int fail_mixed(const char *const texts[2], const size_t lengths[2], const size_t n[2],
                       int needs, qkv_error *err) {
     qkv_text words[2] = {0};
@@ -176,7 +176,7 @@ static int fail_mixed(const char *const texts[2], const size_t lengths[2], const
     return status;
 }
 
-/* The other answer of the pair has got a blank: so does this one, where that is a token. */
+/* The other answer of the pair has got a space: so does this one, where that is a token. */
 static int follow_other(const token_search *s, int32_t **tokens, size_t *n, int *spaced,
                         qkv_error *err) {
     int32_t token = -1;
@@ -242,12 +242,12 @@ static int begins_word(const qkv_text *text) {
     return c >= 128 || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* Is it as many tokens with a blank before it, or fewer? */
+/* Is it as many tokens with a space before it, or fewer? */
 static int is_shorter(const qkv_model *model, const qkv_text *text, size_t n, int *shorter,
                       qkv_error *err) {
     int32_t *ids = NULL;
     size_t with = 0;
-    char *spaced = put_blank(text->data, text->length);
+    char *spaced = put_space(text->data, text->length);
     if (!spaced) return qkv_fail_memory(err);
     const int status =
         qkv_tokenize(model, &ids, &with, spaced, text->length + 1, QKV_TOKENIZE_CONTINUES, err);

@@ -258,7 +258,7 @@ static int make_lens(qkv_study *study, const study_inputs *in, const void *given
         return qkv_fail(err, QKV_ERR_PLAN, "%s is an encoder, which has no next token", info->path);
     if (l.n_top > info->n_vocab) l.n_top = info->n_vocab;
     if (options->heads && !options->answer)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`heads` wants an `answer`: whose logit?");
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`heads` needs an `answer`");
     int status = options->answer ? find_answer(&l, study, in, options->answer, err) : QKV_OK;
     if (status == QKV_OK) status = name_answer(&l, in->model, &answer, err);
     if (status == QKV_OK) status = compute(&l, study, in, options->heads ? answer : NULL, err);

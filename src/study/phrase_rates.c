@@ -117,7 +117,7 @@ static int make_edits(phrase_rates *r, qkv_error *err) {
 
 /* ---- texts ---- */
 
-/* One token for every text that has not ended; how many go on. */
+/* One token for every text that has not ended; how many have not ended. */
 static int choose(const phrase_rates *r, const qkv_generator *generator, int32_t *next,
                   size_t *n_going, qkv_error *err) {
     const size_t n_vocab = (size_t)qkv_model_get_info(r->in->model)->n_vocab;

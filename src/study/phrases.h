@@ -1,7 +1,7 @@
 /*
  * Phrases in texts, and how sure a share of texts is.
  *
- * A list of phrases is a text with one in each line; blanks at its ends belong to a phrase, empty lines
+ * A list of phrases is a text with one in each line; spaces at its ends belong to a phrase, empty lines
  * and the CR of a line's end do not.
  */
 #ifndef QKV_STUDY_PHRASES_H

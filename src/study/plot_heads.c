@@ -21,12 +21,12 @@ static int check_model(const qkv_plot *p, const qkv_model *model, qkv_error *err
     }
     for (size_t l = 0; l < p->layers.n; l++) {
         if (p->layers.at[l] >= info->n_layer) {
-            return qkv_fail(err, QKV_ERR_FORMAT, "the sweep has a layer that its model has not");
+            return qkv_fail(err, QKV_ERR_FORMAT, "the sweep has a layer that its model lacks");
         }
     }
     for (size_t h = 0; h < p->heads.n; h++) {
         if (p->heads.at[h] >= info->n_head) {
-            return qkv_fail(err, QKV_ERR_FORMAT, "the sweep has a head that its model has not");
+            return qkv_fail(err, QKV_ERR_FORMAT, "the sweep has a head that its model lacks");
         }
     }
     return QKV_OK;

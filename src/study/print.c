@@ -17,7 +17,7 @@ double qkv_print_dpi(double given, double width) {
 
 int qkv_print_check(const study_print *print, qkv_error *err) {
     if ((unsigned)print->text > QKV_TEXT_TEXT) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`text` is none of its constants");
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`text` is not one of its constants");
     }
     if (print->width != 0 && !(print->width > 0 && print->width <= MOST_WIDTH)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,

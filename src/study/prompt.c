@@ -164,7 +164,7 @@ int qkv_prompts_take(qkv_own_prompts *list, const qkv_prompt *given, size_t n,
 
 enum { MOST_OF_A_LABEL = 200 }; /* characters */
 
-/* The text of a token as a label: the blank that begins most words would only shift it. */
+/* The text of a token as a label: the space that begins most words would only shift it. */
 static char *visible_label(const char *bytes, size_t length) {
     const size_t blank = length > 1 && bytes[0] == ' ';
     const int only_blanks = length > 0 && strspn(bytes, " ") == length;
@@ -207,7 +207,7 @@ int qkv_prompt_make_labels(qkv_own_prompt *prompt, const qkv_model *model, qkv_e
 
 /* ---- new text ---- */
 
-/* Behind `skip` bytes. */
+/* After `skip` bytes. */
 static int take_rest(const char *text, size_t length, size_t skip, char **out, qkv_error *err) {
     qkv_text rest = {0};
     qkv_text_puts(&rest, "");

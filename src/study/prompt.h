@@ -10,7 +10,7 @@ int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_e
 /* Copies and tokenizes; NULL: the first n of the default prompts. Release also after a failure. */
 int qkv_prompts_take(qkv_own_prompts *list, const qkv_prompt *given, size_t n,
                      const qkv_model *model, qkv_error *err);
-/* A token as a label of an axis or a cell, freed with free: its text without the blank before a word, what
+/* A token as a label of an axis or a cell, freed with free: its text without the space before a word, what
  * cannot be seen as escapes; its number, where the model has no tokenizer. */
 int qkv_token_label(const qkv_model *model, int32_t token, char **out, qkv_error *err);
 /* The texts of its tokens as labels. */

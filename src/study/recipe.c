@@ -158,7 +158,8 @@ int qkv_recipe_sweep(const qkv_recipe *recipe, qkv_sweep **out, const qkv_model 
                      qkv_error *err) {
     if (out) *out = NULL;
     if (!recipe || !out || !model) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "a sweep of a recipe needs both and a model");
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "making the sweep needs a recipe, a place for it and a model");
     }
     int status = make_sweep(recipe, out, model, err);
     if (status == QKV_OK) status = qkv_recipe_check(recipe, *out, err);

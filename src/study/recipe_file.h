@@ -9,7 +9,7 @@
  *     json          the member "recipe" of a report; or the recipe itself
  *     safetensors   the metadata "recipe"
  *
- * A file is known by how it begins. All of it is somebody else's: nothing is decompressed, and a
+ * A file is known by how it begins. None of it is trusted: nothing is decompressed, and a
  * recipe has at most RECIPE_FILE_MOST bytes.
  */
 #ifndef QKV_STUDY_RECIPE_FILE_H
@@ -28,7 +28,7 @@ enum {
 int qkv_recipe_file_read(const char *bytes, size_t n, const char *name, qkv_text *recipe,
                          const char **format, qkv_error *err);
 /* Appends the file with this recipe, an ASCII text, in place of any that it has. Not for JSON and
- * safetensors, whose metadata nobody strips. */
+ * safetensors, whose metadata programs do not strip. */
 int qkv_recipe_file_write(const char *bytes, size_t n, const char *name, const char *recipe,
                           qkv_text *out, qkv_error *err);
 

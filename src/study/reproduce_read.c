@@ -208,7 +208,7 @@ static int check_format(const json_t *tree, qkv_error *err) {
     const json_t *format = json_object_get(tree, "format");
     if (!json_is_integer(format))
         return qkv_fail(err, QKV_ERR_FORMAT,
-                        "it says no format: it was made by a version before there was one");
+                        "it has no format number: it was made by an early version of qkv");
     const json_int_t number = json_integer_value(format);
     if (number >= 1 && number <= RECIPE_FORMAT) return QKV_OK;
     return qkv_fail(err, QKV_ERR_UNSUPPORTED, "its format is not one of 1 to %d", RECIPE_FORMAT);

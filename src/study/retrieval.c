@@ -93,7 +93,7 @@ static int count_answer(const retrieval *r, size_t *most, qkv_error *err) {
         int32_t *tokens = NULL;
         size_t n = 0;
         status = qkv_tokenize(r->in->model, &tokens, &n, text, strlen(text), 0, err);
-        if (n + 1 > *most) *most = n + 1; /* a blank before it may take another */
+        if (n + 1 > *most) *most = n + 1; /* a space before it may take another */
         qkv_tokens_free(tokens);
     }
     return status;

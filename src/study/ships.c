@@ -1,7 +1,7 @@
 /*
  * Ships (Zhou et al., arXiv 2410.13708): how far the distribution of the next token moves when one head
  * is silenced, for every head and every prompt. A sweep with one target and one operation computes it, so
- * that it is batched, and goes on from its file.
+ * that it is batched, and resumes from its file.
  */
 #include <math.h>
 #include <stdio.h>

@@ -297,7 +297,7 @@ static int end(qkv_table_writer *w, int in_memory, qkv_error *err) {
     if (status != QKV_OK) return status;
     if (w->in_memory != in_memory) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "a table in memory is taken, one in a file finished");
+                        "a table in a file must be finished, one in memory taken");
     }
     if (w->json) fputs("\n ]\n}\n", w->out.stream);
     w->is_open = 0;

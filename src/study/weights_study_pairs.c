@@ -79,8 +79,8 @@ static int add_rankings(const pairs_view *v, qkv_study *study, const weights_opt
 
 /* ---- pictures ---- */
 
-/* A picture of all pairs, of heads or of layers. Rows are the later ones: those of the first layer are
- * none, and those of the last are no columns. */
+/* A picture of all pairs, of heads or of layers. Rows are the later ones: those of the first layer have
+ * no row, and those of the last no column. */
 typedef struct pairs_map {
     const char *name, *title, *row_axis, *col_axis;
     char **labels;

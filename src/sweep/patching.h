@@ -39,7 +39,7 @@ enum {
 }; /* numbers that a metric is made of: of the answer, and of the wrong one */
 
 typedef struct qkv_patch_metric {
-    char *text; /* "logit_diff: Mary/ John": as it was given, with blanks that were left out */
+    char *text; /* "logit_diff: Mary/ John": as it was given, with spaces that were left out */
     qkv_patch_measure measure;
     int has_tokens;                            /* its own; else those of each pair */
     qkv_patch_answer answers[QKV_PATCH_PARTS]; /* that is good, that is not */
@@ -108,7 +108,7 @@ int qkv_patching_columns(qkv_spec *spec, qkv_error *err);
 int qkv_patching_metrics(qkv_spec *spec, qkv_error *err);
 void qkv_patching_metric_free(qkv_patch_metric *metric);
 /* The tokens of a pair's answers, of which either may be NULL. The texts, which the caller owns, get the
- * blanks that belong before them. */
+ * spaces that belong before them. */
 int qkv_patching_find_answers(const qkv_model *model, char *texts[QKV_PATCH_PARTS],
                               qkv_patch_answer answers[QKV_PATCH_PARTS], qkv_error *err);
 /* patching_spaces.c: warnings about answers, once prompts and metrics are there. */

@@ -1,6 +1,6 @@
 /*
  * What patching measures: logit_diff:A/B, logit:A, prob:A and kl, of the logits after one token,
- * @-1 being the last. Tokens are written as they read, with blanks before a word: " Mary/ John".
+ * @-1 being the last. Tokens are written as they read, with spaces before a word: " Mary/ John".
  *
  * The log-probability of an answer, logprob:A, and the difference of two, logprob_diff:A/B, may be of
  * several tokens; so may prob:A. The answer then follows the prompt, and each of its tokens is predicted by
@@ -71,8 +71,8 @@ static void strip_quotes(const char **text, size_t *length) {
     *length -= 2;
 }
 
-/* *text gets a blank before it. */
-static int put_blank(char **text, qkv_error *err) {
+/* *text gets a space before it. */
+static int put_space(char **text, qkv_error *err) {
     qkv_text with = {0};
     qkv_text_printf(&with, " %s", *text);
     if (with.failed) return qkv_fail_memory(err);
@@ -108,7 +108,7 @@ int qkv_patching_find_answers(const qkv_model *model, char *texts[QKV_PATCH_PART
     }
     int status = find_answers(model, n, given, lengths, answers + first, spaced, err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        if (spaced[i]) status = put_blank(&texts[first + i], err);
+        if (spaced[i]) status = put_space(&texts[first + i], err);
     }
     return status;
 }
@@ -134,7 +134,7 @@ static int check_single(const qkv_patch_metric *metric, const qkv_model *model,
                     measures[metric->measure].n_answers == 2 ? "logprob_diff:A/B" : "logprob:A");
 }
 
-/* The tokens of a metric; `shown` gets them as they are written, with blanks that were left out. */
+/* The tokens of a metric; `shown` gets them as they are written, with spaces that were left out. */
 static int take_tokens(qkv_patch_metric *metric, const qkv_model *model, const written *of,
                        qkv_text *shown, qkv_error *err) {
     const size_t n = measures[metric->measure].n_answers;

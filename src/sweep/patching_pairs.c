@@ -237,7 +237,7 @@ int qkv_patching_columns(qkv_spec *spec, qkv_error *err) {
         const char *end = read_range(text, &of);
         if (!end || *end)
             status = qkv_fail(err, QKV_ERR_SYNTAX,
-                              "positions are written 3, 2-4 or 0,2,5-7; '%s' is none", text);
+                              "positions are written 3, 2-4 or 0,2,5-7; '%s' is not one", text);
         else if (of.last >= (int64_t)spec->sweep->prompts[0].n_tokens)
             status = qkv_fail(err, QKV_ERR_PLAN,
                               "position %" PRId64 " is out of range: the clean prompt has 0 to %zu",

@@ -63,7 +63,7 @@ static int find_kind(const char *text, size_t *kind, qkv_error *err) {
     }
     qkv_nearest_try(&near, TO_LOGITS);
     return qkv_fail(err, QKV_ERR_SYNTAX,
-                    "receiver '%s' is none%s; receivers are q@9.h9, k@9.h9, v@9.h9, resid_pre@9, "
+                    "'%s' is not a receiver%s; receivers are q@9.h9, k@9.h9, v@9.h9, resid_pre@9, "
                     "resid_post@9 and " TO_LOGITS,
                     text, qkv_nearest_hint(&near));
 }
@@ -244,7 +244,7 @@ int qkv_patching_receivers(qkv_spec *spec, qkv_error *err) {
     }
     if (status == QKV_OK && p->to_logits && p->n_receivers > 1)
         status = qkv_fail(err, QKV_ERR_SYNTAX,
-                          TO_LOGITS " is the only receiver where it is one: whatever else there is "
+                          TO_LOGITS " must be the only receiver: every path "
                                     "leads there");
     for (size_t i = 0; i < p->n_receivers && !p->to_logits && status == QKV_OK; i++)
         status = take_layers(s, &p->receivers[i], err);

@@ -47,7 +47,7 @@ static int check(const share *s, qkv_error *err) {
     }
     if (o->transport && o->n_processes != 1) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "a transport leads to processes that are there: n_processes must be 1");
+                        "a transport leads to running processes: n_processes must be 1");
     }
     if (!s->path && !(o->transport && s->transport.rank)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "no path for the results of the sweep");
@@ -122,7 +122,7 @@ static int take_part(share *s, qkv_error *err) {
     return status;
 }
 
-/* A copy of this process has nobody to tell what went wrong but the leader, and ends here. */
+/* A copy of this process tells the leader alone what went wrong, and ends here. */
 static void follow_and_end(share *s) {
     qkv_error problem = {0};
     const int status = take_part(s, &problem);

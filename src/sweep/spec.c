@@ -97,7 +97,7 @@ static int selector_text(const qkv_spec *spec, const char *key, char **text, qkv
             qkv_text_puts(&all, piece);
         } else {
             status = qkv_fail(err, QKV_ERR_SYNTAX,
-                              "%s are written 3, 2-4, 0,2,5-7, * or all; '%s' is none", key,
+                              "%s are written 3, 2-4, 0,2,5-7, * or all; '%s' is not one", key,
                               piece ? piece : "this");
         }
     }

@@ -31,7 +31,7 @@ static const char *const queries[] = {
 int qkv_sweep_format_open(qkv_database *db, const char *path, qkv_sweep_counts *counts,
                           qkv_error *err) {
     int status = qkv_database_open(db, path, QKV_DATABASE_READ, err);
-    /* A sweep may go on writing: all that follows sees the file as it is now. */
+    /* A sweep may continue to write: all that follows sees the file as it is now. */
     if (status == QKV_OK) status = qkv_database_run(db, "BEGIN", err);
     return status == QKV_OK ? qkv_sweep_format_check_rows(db, counts, err) : status;
 }

@@ -4,7 +4,7 @@
  *
  * A file that was checked has these tables and nothing else, its prompts and cells are numbered
  * from 0 without a gap, its results are of its cells and in order, and every value has the type
- * and range that a sweep gives it. Whoever reads it need not look again.
+ * and range that a sweep gives it. Its readers need not check again.
  */
 #ifndef QKV_SWEEP_SWEEP_FORMAT_H
 #define QKV_SWEEP_SWEEP_FORMAT_H

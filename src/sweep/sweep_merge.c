@@ -121,7 +121,7 @@ static int fill(const char *temporary, const char *const *paths, size_t n, int p
     qkv_database db;
     int status = qkv_database_open(&db, temporary, QKV_DATABASE_WRITE, err);
     qkv_database_trust(&db);
-    /* Nobody sees the file before it is whole. */
+    /* No other process sees the file before it is complete. */
     if (status == QKV_OK)
         status =
             qkv_database_run(&db, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=NORMAL", err);

@@ -275,7 +275,7 @@ static int check_same(qkv_sweep_reader *file, qkv_error *err) {
     int status = qkv_journal_check(&file->db, &qkv_sweep_journal, &format, err);
     if (status == QKV_OK) status = qkv_journal_meta(&file->db, "spec_hash", &hash, err);
     if (status == QKV_OK && strcmp(hash ? hash : "", file->info.spec_hash) != 0) {
-        status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds another sweep by now", file->path);
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s was replaced by another sweep", file->path);
     }
     free(hash);
     return status;

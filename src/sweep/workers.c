@@ -9,7 +9,7 @@
  * Every message of a follower is answered with a task or with the word that there are no more. After
  * as many of those as it said that it is ready it ends, and the leader forgets it. A follower that
  * is gone before that ends the run: what the others have in hand is stored, what it was computing
- * is missing in the file, and the next run goes on from there.
+ * is missing in the file, and the next run resumes from there.
  */
 #include "sweep/workers.h"
 
@@ -116,7 +116,7 @@ typedef struct leader {
     qkv_sweep_writer *results;
     const qkv_sweep_options *options;
     member *ranks;
-    int64_t next, unit; /* the next block that nobody has, and how many are taken at a time */
+    int64_t next, unit; /* the next block that no process has, and how many are taken at a time */
     int64_t done, wanted;
     int credits;   /* of all followers together */
     int stopped;   /* by the sweep's callback */
@@ -226,7 +226,7 @@ static int is_message(const leader *l, int32_t from, size_t size) {
     return h->status != QKV_OK || size == answer_size(l->sweep, l->m);
 }
 
-/* Nobody is listened to any more. */
+/* From now on no process is listened to. */
 static void refuse(leader *l, int32_t from) {
     qkv_error problem = {0};
     note(l,

@@ -20,7 +20,7 @@ int qkv_workers_lead(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_
                      qkv_error *err);
 int qkv_workers_follow(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_session *session,
                        qkv_error *err);
-/* A follower that cannot go on tells the leader why, as the last thing it does. */
+/* A follower that cannot continue tells the leader why, as the last thing it does. */
 void qkv_workers_give_up(const qkv_sweep_transport *to, int status, const qkv_error *problem);
 
 /* ---- workers_local.c ---- */

@@ -3,7 +3,7 @@
  * match first, each match replaced by its text.
  *
  * Four bytes say how long the trie is, then come its 32-bit units (a double array, little-endian),
- * then the replacement texts, each ended by a NUL. All of it is somebody else's bytes: indices are
+ * then the replacement texts, each ended by a NUL. None of these bytes are trusted: indices are
  * checked at every step.
  */
 #ifndef QKV_TOKENIZER_CHARSMAP_H

@@ -94,13 +94,13 @@ static int make_llama(part_trees *parts, qkv_tokenizer_json *reader, qkv_error *
         json_t *steps = json_array();
         if (prefix)
             qkv_json_push(steps,
-                          json_pack("{s:s, s:s}", "type", "Prepend", "prepend", QKV_SPM_BLANK));
+                          json_pack("{s:s, s:s}", "type", "Prepend", "prepend", QKV_SPM_SPACE));
         qkv_json_push(steps, json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern",
-                                       "String", " ", "content", QKV_SPM_BLANK));
+                                       "String", " ", "content", QKV_SPM_SPACE));
         parts->normalizer = json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", steps);
     } else {
         parts->pre = json_pack("{s:s, s:s, s:s, s:b}", "type", "Metaspace", "replacement",
-                               QKV_SPM_BLANK, "prepend_scheme", "first", "split", 0);
+                               QKV_SPM_SPACE, "prepend_scheme", "first", "split", 0);
     }
     reader->by_score = 1;
     json_decref(facts.roles);

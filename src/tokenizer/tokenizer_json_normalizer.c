@@ -58,7 +58,7 @@ static int read_prepend(qkv_tokenizer_json *reader, const json_t *tree, int dept
     (void)depth;
     const char *text = text_of(tree, "prepend");
     if (!text) return fail_without(reader, tree, "text", err);
-    if (strcmp(text, QKV_SPM_BLANK) == 0) reader->space_prefix = 1;
+    if (strcmp(text, QKV_SPM_SPACE) == 0) reader->space_prefix = 1;
     int status = push(reader, "prepend", err);
     return status == QKV_OK ? push(reader, text, err) : status;
 }

@@ -111,7 +111,7 @@ static int read_metaspace(qkv_tokenizer_json *reader, const json_t *tree, qkv_er
     const char *mark = json_string_value(json_object_get(tree, "replacement"));
     const char *scheme = metaspace_scheme(tree);
     int split = 1;
-    if (!mark || strcmp(mark, QKV_SPM_BLANK) != 0)
+    if (!mark || strcmp(mark, QKV_SPM_SPACE) != 0)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: Metaspace with another replacement than U+2581 is not supported",
                         reader->path);
@@ -128,19 +128,19 @@ static int read_metaspace(qkv_tokenizer_json *reader, const json_t *tree, qkv_er
         split = 1;
         status = push_step(reader, "join_white", NULL, NULL, err);
         /* A word that starts with the mark gets no other. */
-        if (status == QKV_OK) status = push_step(reader, "replace", " " QKV_SPM_BLANK, " ", err);
+        if (status == QKV_OK) status = push_step(reader, "replace", " " QKV_SPM_SPACE, " ", err);
     }
-    if (status == QKV_OK) status = push_step(reader, "replace", " ", QKV_SPM_BLANK, err);
+    if (status == QKV_OK) status = push_step(reader, "replace", " ", QKV_SPM_SPACE, err);
     if (status != QKV_OK) return status;
     if (strcmp(scheme, "always") == 0)
-        status = push_step(reader, "prefix", QKV_SPM_BLANK, NULL, err);
+        status = push_step(reader, "prefix", QKV_SPM_SPACE, NULL, err);
     else if (strcmp(scheme, "first") == 0)
-        status = push_step(reader, "prefix_first", QKV_SPM_BLANK, NULL, err);
+        status = push_step(reader, "prefix_first", QKV_SPM_SPACE, NULL, err);
     else if (strcmp(scheme, "never") != 0)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: prepend_scheme '%.64s' is not supported",
                           reader->path, scheme);
     reader->space_prefix = strcmp(scheme, "never") != 0;
-    if (status == QKV_OK && split) status = push(reader, QKV_SPM_BLANK, "merged_with_next", err);
+    if (status == QKV_OK && split) status = push(reader, QKV_SPM_SPACE, "merged_with_next", err);
     return status;
 }
 

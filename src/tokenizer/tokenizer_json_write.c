@@ -33,7 +33,7 @@ static void append_text(const qkv_tokenizer_json *reader, const qkv_json_token *
     size_t length = token->length, n = strlen(reader->continuing);
     if (reader->kind == QKV_JSON_WordPiece && token->type == QKV_TOKEN_NORMAL) {
         int inside = n > 0 && length >= n && memcmp(text, reader->continuing, n) == 0;
-        if (!inside) qkv_text_puts(out, QKV_SPM_BLANK);
+        if (!inside) qkv_text_puts(out, QKV_SPM_SPACE);
         text += inside ? n : 0;
         length -= inside ? n : 0;
     }

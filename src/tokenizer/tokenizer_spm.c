@@ -54,7 +54,7 @@ static void index_tokens(const qkv_vocab *vocab, spm_state *spm) {
 }
 
 int qkv_spm_default_normalizer(qkv_vocab *vocab, const char *path, qkv_error *err) {
-    const char *const steps[] = {"prepend", QKV_SPM_BLANK, "replace", " ", QKV_SPM_BLANK};
+    const char *const steps[] = {"prepend", QKV_SPM_SPACE, "replace", " ", QKV_SPM_SPACE};
     size_t skip = vocab->add_space_prefix ? 0 : 2;
     if (vocab->normalizer) return QKV_OK;
     return qkv_normalizer_new(&vocab->normalizer, steps + skip, 5 - skip, NULL, path, err);
@@ -197,10 +197,10 @@ int qkv_spm_encode(const qkv_vocab *vocab, qkv_encoding *work, const char *bytes
 
 void qkv_spm_decode(const qkv_vocab_token *token, qkv_text *out) {
     const char *rest = token->text, *blank;
-    while ((blank = strstr(rest, QKV_SPM_BLANK)) != NULL) {
+    while ((blank = strstr(rest, QKV_SPM_SPACE)) != NULL) {
         qkv_text_append(out, rest, (size_t)(blank - rest));
         qkv_text_puts(out, " ");
-        rest = blank + sizeof QKV_SPM_BLANK - 1;
+        rest = blank + sizeof QKV_SPM_SPACE - 1;
     }
     qkv_text_puts(out, rest);
 }

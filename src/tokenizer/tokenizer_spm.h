@@ -6,7 +6,7 @@
 
 #include "tokenizer/vocab_internal.h"
 
-#define QKV_SPM_BLANK "\xe2\x96\x81" /* U+2581, which stands for a space */
+#define QKV_SPM_SPACE "\xe2\x96\x81" /* U+2581, which stands for a space */
 
 /* use_merges: in the order of tokenizer.ggml.merges rather than of the scores. */
 int qkv_spm_load(qkv_vocab *vocab, const qkv_gguf *file, int use_merges, const char *label,

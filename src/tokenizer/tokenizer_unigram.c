@@ -83,7 +83,7 @@ static int make_normalizer(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *er
     }
     steps[n++] = "replace";
     steps[n++] = " ";
-    steps[n++] = QKV_SPM_BLANK;
+    steps[n++] = QKV_SPM_SPACE;
     return qkv_normalizer_new(&vocab->normalizer, steps, n, &vocab->charsmap, file->path, err);
 }
 

@@ -100,8 +100,8 @@ static int is_too_long(const wordpiece_state *wordpiece, const char *word, size_
 static size_t longest_token(const qkv_vocab *vocab, const char *text, size_t length, int starts,
                             int32_t *id) {
     const wordpiece_state *wordpiece = vocab->state;
-    const size_t mark = sizeof QKV_SPM_BLANK - 1;
-    if (!starts && length >= mark && memcmp(text, QKV_SPM_BLANK, mark) == 0) return 0;
+    const size_t mark = sizeof QKV_SPM_SPACE - 1;
+    if (!starts && length >= mark && memcmp(text, QKV_SPM_SPACE, mark) == 0) return 0;
     qkv_token_cursor cursor = qkv_token_index_start(&wordpiece->tokens, text[0]);
     int some = cursor.low < cursor.high;
     size_t best = 0;
@@ -126,7 +126,7 @@ static int encode(const qkv_vocab *vocab, qkv_encoding *work, const char *word, 
         return qkv_vocab_push_unknown(vocab, &work->out, word[0], err);
     qkv_text *marked = &work->scratch;
     marked->length = 0;
-    qkv_text_puts(marked, QKV_SPM_BLANK);
+    qkv_text_puts(marked, QKV_SPM_SPACE);
     qkv_text_append(marked, word, length);
     if (marked->failed) return qkv_fail_memory(err);
     while (at < marked->length) {

@@ -453,7 +453,7 @@ export async function case_offline_plot_attention(stage) {
     await check('A red boat waits at the pier.', 4, 3, 'k@4.h3=scale:0.1');
     await open(2, 4, 3);
     assert.match(await page.locator('.cell-attention .panel-after .panel-note').innerText(), /bit for bit as before/);
-    // What acts behind the weights is no factor of them.
+    // What acts after the weights is not a factor of them.
     await open(3, 4, 3);
     assert.match(await page.locator('.cell-attention').innerText(), /only factors of q and k/);
 }
@@ -552,7 +552,7 @@ export async function case_offline_study_parts(stage) {
     assert.ok(Math.abs(shownNumber(both, 'second') - edited[at]) <= 1e-4, both);
 }
 
-// A study whose prompts are not what was run: cells open the text that was, with the answer behind it.
+// A study whose prompts are not what was run: cells open the text that was, with the answer after it.
 export async function case_offline_study_retrieval(stage) {
     const file = stage.file('retrieval.html'), tables = stage.file('retrieval.json');
     qkv(['recipe', 'retrieval-heads', '--set', 'decode=forced', '--set', 'lengths=70,80', '-q', '-o', file, '-o', tables]);

@@ -203,7 +203,7 @@ export async function case_figure_dropped_parts(stage) {
     assert.equal(await use('grid', ...own, ...text, '-p', 'The new mill.'), ', but for: 1 of its 2 prompts');
     assert.equal(await use('modify', ...own, ...text, '--epsilon', '0.1,0.2'), ', but for: options of its drawing (eps)');
     assert.equal(await use('grid', ...own, ...text, '--col', 'A=k@3=zero', '--range', 'auto', '--masked', 'hatch'), ', but for: options of its drawing (auto_range, masked)');
-    assert.equal(await use('grid', ...own, '-p', '--chat', '--col', 'A=k@3=zero'), '', 'a prompt of that name is no conversation');
+    assert.equal(await use('grid', ...own, '-p', '--chat', '--col', 'A=k@3=zero'), '', 'a prompt of that name is not a conversation');
 }
 
 // What is seen and not part of a figure is said before it is saved.

@@ -311,7 +311,7 @@ export async function case_scripts(stage) {
     assert.equal(await page.locator('.pinned bdi').count(), 2);
 }
 
-// Nothing that can be seen is nothing: blanks and marks of format are written as codes, and joiners stay where they join.
+// Nothing that can be seen is nothing: spaces and marks of format are written as codes, and joiners stay where they join.
 export async function case_unseen_letters(stage) {
     const page = await stage.tab();
     const source = fs.readFileSync(path.join(pageFolder, 'text.js'), 'utf8').replace(/^export /gm, '');
@@ -521,7 +521,7 @@ export async function case_sizes(stage) {
     }
 }
 
-// Whoever does not see the page: names for all controls, headings, live regions; the slider is reached by Tab.
+// For users who do not see the page: names for all controls, headings, live regions; the slider is reached by Tab.
 export async function case_accessible(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START });

@@ -80,7 +80,7 @@ export async function case_link_to_other_server(stage) {
     await assertPageEqualsRun(stage, page);
 }
 
-// It comes back with another token: the page says what to do, and goes on at the new address as it was.
+// It comes back with another token: the page says what to do, and continues at the new address as it was.
 export async function case_server_other_token(stage) {
     stage.allow(
         /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_SOCKET_NOT_CONNECTED|status of 40[13]/,
@@ -134,7 +134,7 @@ export async function case_markup_is_text(stage) {
     stage.allow(/status of 400/);
 }
 
-// The page asks nobody but its server, and is not allowed to: everything is used once, with the browser's eyes open.
+// The page asks no other server, and is not allowed to: everything is used once, with the browser's eyes open.
 export async function case_no_other_requests(stage) {
     const server = await stage.serve(['-p', PROMPT]),
         seen = [];

@@ -49,7 +49,7 @@ export async function case_slider_mouse(stage) {
 const vectors = path.join(path.dirname(new URL(import.meta.url).pathname), '..', 'vectors');
 
 // What the page shows before the server has answered is what the server will say, but for the last digits: with a
-// soft-cap, a learned sink, shared keys, no RoPE, factors of some tokens; and what is no factor waits for the server.
+// soft-cap, a learned sink, shared keys, no RoPE, factors of some tokens; and what is not a factor waits for the server.
 export async function case_slider_preview(stage) {
     const edits = [
         'q@1.h1=scale:0.5',
@@ -128,7 +128,7 @@ export async function case_slider_keyboard(stage) {
     await page.fill('.slider .number', 'abc');
     await page.keyboard.press('Enter');
     assert.equal(await page.getAttribute('.slider .number', 'aria-invalid'), 'true');
-    assert.equal(await edit(), 'q@5.h0=scale:-0.25', 'what is no number changes nothing');
+    assert.equal(await edit(), 'q@5.h0=scale:-0.25', 'what is not a number changes nothing');
 }
 
 // Presets of the two figures, several edits at once, the form, removing.
@@ -168,7 +168,7 @@ export async function case_edits_form(stage) {
     await left.getByRole('textbox', { name: 'Heads', exact: true }).fill('0');
     await left.getByRole('textbox', { name: 'Heads', exact: true }).press('Tab');
     assert.equal(await left.locator('.edit-text').inputValue(), 'v@2-3.g0[1:]=zero', 'g waits for its heads');
-    // Values are behind their own layer's map: what changed is known from the run of all layers.
+    // Values come after their own layer's map: what changed is known from the run of all layers.
     await page.fill('.edit-text', 'v@5.h0=scale:0.5 + q@5.h0=scale:0.5');
     await stage.ready();
     assert.equal(await page.textContent('.edit-report'), 'changed 960 of 960 values');
@@ -181,7 +181,7 @@ export async function case_edits_form(stage) {
     await assertPageEqualsRun(stage, page);
 }
 
-// A wrong edit: the error stands where it is wrong, the maps stay, and mending it goes on.
+// A wrong edit: the error stands where it is wrong, the maps stay, and correcting it continues.
 export async function case_edits_error(stage) {
     stage.allow(/status of 4\d\d/);
     const server = await stage.serve(['-p', PROMPT]);
@@ -322,7 +322,7 @@ export async function case_text_in_parts(stage) {
     assert.equal(await page.locator('.older-mark:visible').count(), 0);
 }
 
-// What comes when the hand rests is marked as older until it has come, and is then the program's.
+// What comes when the slider rests is marked as older until it has come, and is then the program's.
 export async function case_what_follows(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: '#l=2&h=1&e=v@2.g0=scale:0.5&gn=12' });

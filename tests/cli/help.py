@@ -49,7 +49,7 @@ def read_options(lines):
 
 
 def check_width(name, lines):
-    """Lines that begin with a blank are examples, which stay as they are."""
+    """Lines that begin with a space are examples, which stay as they are."""
     for line in lines:
         check(len(line) <= WIDTH or line.startswith(" "), f"{name}: {len(line)} columns: {line}")
 

@@ -18,7 +18,7 @@ static const cli_option options[] = {
     {'p', "place", "NAME", "where it rains", CLI_TEXT, offsetof(forecast_args, place), 0, 0, 0},
     {0, "days", "N",
      "for how many days, which is a sentence that does not fit on one line and is "
-     "wrapped \xe2\x80\x93 at blanks",
+     "wrapped \xe2\x80\x93 at spaces",
      CLI_INTEGER, offsetof(forecast_args, days), 0, 1, 10},
     {0, "a", NULL, "a flag has no value", CLI_FLAG, offsetof(forecast_args, plain), 1, 0, 0},
     {'u', "temperature-unit", "celsius|kelvin|fahrenheit", "the words of a choice are shown",
@@ -37,7 +37,7 @@ static const cli_command forecast = {
         "A paragraph is wrapped at eighty columns, wherever the lines of the source end: this "
         "one has more than that.\n"
         "\n"
-        "  qkv rain forecast --place 'North \\ South'   # lines with a blank at the start stay\n"
+        "  qkv rain forecast --place 'North \\ South'   # lines with a space at the start stay\n"
         ".A full stop at the start of a line is not a request to roff.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),

@@ -5,7 +5,7 @@
     run.py --real PAGE...       all of them; skipped (77) where one of the models is not on this machine
 
 What is run: in indented blocks of code, every line that begins with "qkv " or "$ ". A line that ends in a backslash
-goes on in the next. Below a "$ " command the page may show its output, up to the next "$ " or the end of the block;
+continues in the next. Below a "$ " command the page may show its output, up to the next "$ " or the end of the block;
 blank lines count on neither side. "…" stands for anything, a line of it alone for any lines, and fractions may differ by
 a hundredth of their size, since the last digits depend on the processor.
 

@@ -1,5 +1,5 @@
 /*
- * Fuzzer: the bytes are the config.json of a Hugging Face directory and, behind a NUL, its
+ * Fuzzer: the bytes are the config.json of a Hugging Face directory and, after a NUL, its
  * model.safetensors. The directory is opened and, where that succeeds, used.
  */
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * Fuzzer: the bytes are what a hub answers about a repository and, behind a NUL, the
+ * Fuzzer: the bytes are what a hub answers about a repository and, after a NUL, the
  * model.safetensors.index.json in it. Whatever they say, the files that would be fetched are inside the
  * repository, none of them is a pickle, and the names of their bytes are digests.
  */
@@ -26,7 +26,7 @@ static void choose(qkv_listing *listing, qkv_hub *hub, const uint8_t *index, siz
     qkv_pull_choice choice;
     qkv_error err = {0};
     qkv_listed_file *file = qkv_listing_find(listing, INDEX);
-    /* A blank in front, so that nobody is asked for it. */
+    /* A space in front, so that no hub is asked for it. */
     if (file) qkv_text_puts(&file->content, " ");
     if (file && size) qkv_text_append(&file->content, (const char *)index, size);
     const int status = qkv_pull_choose(&choice, listing, hub, &cache, &err);

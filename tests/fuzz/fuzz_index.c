@@ -1,5 +1,5 @@
 /*
- * Fuzzer: the bytes are the model.safetensors.index.json of a directory and, behind a NUL, the end of
+ * Fuzzer: the bytes are the model.safetensors.index.json of a directory and, after a NUL, the end of
  * the name of a GGUF file. Both say which other files belong to a model; neither may lead out of the
  * directory, nor to more work than what is there.
  */

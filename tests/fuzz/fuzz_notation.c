@@ -1,5 +1,5 @@
 /*
- * Fuzzer: the bytes are lines, each a variant of a plan on a fixed model or, behind '?', a capture.
+ * Fuzzer: the bytes are lines, each a variant of a plan on a fixed model or, after '?', a capture.
  * What can be run is run: a selector must not lead an edit beyond its tensor.
  */
 #include <stdlib.h>

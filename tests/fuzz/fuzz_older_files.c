@@ -1,6 +1,6 @@
 /*
  * Fuzzer: the first byte says which tokeniser a directory without tokenizer.json has, and the rest are
- * its files: tokenizer.model, vocab.txt, or vocab.json and, behind a NUL, merges.txt.
+ * its files: tokenizer.model, vocab.txt, or vocab.json and, after a NUL, merges.txt.
  */
 #include <string.h>
 

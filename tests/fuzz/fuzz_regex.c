@@ -1,5 +1,5 @@
 /*
- * Fuzzer: the bytes are a regular expression, as tokenizer.json has them, and, behind a NUL, a text.
+ * Fuzzer: the bytes are a regular expression, as tokenizer.json has them, and, after a NUL, a text.
  * Whatever they are, matching ends: with matches in order, or with one line. Memory is bounded here,
  * steps by libFuzzer's time for one input.
  */

@@ -95,7 +95,7 @@ static size_t read_all(void) {
         }
         qkv_sweep_rows_free(rows);
     }
-    /* Tokens are text that nobody has looked at before: there are some, or there is a reason. */
+    /* Tokens are text that was not checked before: there are some, or there is a reason. */
     for (int64_t i = 0; i < 3; i++) {
         int32_t *tokens = NULL;
         size_t n = 0;

@@ -14,7 +14,7 @@ enum { HOST, ORIGIN, SITE, COOKIE, AUTHORIZATION, N_LINES };
 
 static const char TOKEN[] = "0123456789abcdef";
 
-/* Does the text begin with the word, and go on with nothing or a port? */
+/* Does the text begin with the word, and continue with nothing or a port? */
 static int is_name(const char *host, const char *word) {
     const size_t n = strlen(word);
     if (strncasecmp(host, word, n) != 0) return 0;

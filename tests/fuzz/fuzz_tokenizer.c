@@ -1,5 +1,5 @@
 /*
- * Fuzzer: the bytes are a tokenizer.json and, each behind a NUL, a tokenizer_config.json and a text.
+ * Fuzzer: the bytes are a tokenizer.json and, each after a NUL, a tokenizer_config.json and a text.
  * The vocabulary is loaded as that of a Hugging Face directory, and the text is tokenised with it.
  */
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "mutators.h"
 #include "tokenizer/tokenizer_files.h"
 
-/* The piece up to the next NUL; *data and *size become what is behind it. */
+/* The piece up to the next NUL; *data and *size become what is after it. */
 static size_t take_piece(const uint8_t **data, size_t *size, const uint8_t **piece) {
     const uint8_t *end = *size ? memchr(*data, 0, *size) : NULL;
     const size_t length = end ? (size_t)(end - *data) : *size, used = length + (end != NULL);

@@ -6,7 +6,7 @@
  *     m NAME   tokenizer.ggml.model        t DxTEXT  a token: type D, score x - '0'
  *     p NAME   tokenizer.ggml.pre          + A B     a merge
  *     n NAME   general.name                b N, e N, u N   ids of BOS, EOS, unknown
- *                                          B N, E N, S N   whether to add BOS, EOS, a blank
+ *                                          B N, E N, S N   whether to add BOS, EOS, a space
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void add_line(description *d, const char *line) {
     }
 }
 
-/* Lines up to the first empty one; returns what is behind it. Cuts the text into strings. */
+/* Lines up to the first empty one; returns what is after it. Cuts the text into strings. */
 static char *describe(description *d, char *text) {
     while (*text && *text != '\n') {
         char *end = text + strcspn(text, "\n");

@@ -1,7 +1,7 @@
 /*
  * Files in memory, promises checked, and two traps that sanitizers do not set by themselves:
  *
- * - Bytes behind the end of a mapped file, up to the end of its page, read as zeros. They are
+ * - Bytes after the end of a mapped file, up to the end of its page, read as zeros. They are
  *   poisoned (the linker sends mmap and munmap here), so that a read beyond the file is found.
  * - Memory in use is added up, so that a file that makes the library allocate more than a small
  *   multiple of its size is found however small the single pieces are.

@@ -32,7 +32,7 @@ static int replay_file(const char *path) {
         fprintf(stderr, "%s\n", err.message);
         return 0;
     }
-    /* The exact size, so that a sanitizer sees a read behind the end. */
+    /* The exact size, so that a sanitizer sees a read past the end. */
     uint8_t *input = malloc(size ? size : 1);
     if (!input) abort();
     memcpy(input, data, size);

@@ -18,7 +18,7 @@ def case_directory(case):
     for path in DIRECTORY:
         expect("qkv pull: %s, " % path in run.err, "no line about", path, "in", run.err)
     expect_equal(os.readlink(snapshot / "config.json"), "../../blobs/" + repository.blob("config.json"))
-    # What is there is not fetched again, and nothing is touched.
+    # A complete file is not fetched again, and nothing is touched.
     before = {p: p.lstat().st_mtime_ns for p in case.cache.rglob("*")}
     case.hub.requests.clear()
     run = case.pull()

@@ -107,7 +107,7 @@ def case_unauthorized(case):
 
 
 def case_gated_files(case):
-    """A gated model lists its files to everybody, and gives them to nobody."""
+    """A gated model lists its files to everybody, and gives them to no one."""
     case.directory()
     gated = always(401, [("X-Error-Code", "GatedRepo")])
     case.hub.rules = [lambda r: "/resolve/" in r.path and gated(r)]
@@ -351,7 +351,7 @@ def case_password_in_the_endpoint(case):
 
 
 def case_certificates(case):
-    """A certificate that nobody vouches for is refused, and so is the way from https to http."""
+    """A certificate without a known issuer is refused, and so is the way from https to http."""
     import shutil
     import ssl
     import subprocess
@@ -381,7 +381,7 @@ def case_certificates(case):
 
 
 def case_proxy(case):
-    """The token of an endpoint is no header for a proxy on the way to it."""
+    """The token of an endpoint is not a header for a proxy on the way to it."""
     case.variables.update(HF_TOKEN=TOKEN, HF_ENDPOINT="https://hub.invalid", NO_PROXY="", https_proxy=case.hub.endpoint)
     asked = []
     case.hub.rules = [lambda r: asked.append(r.headers) or r.reply(403)]

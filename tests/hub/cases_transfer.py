@@ -142,7 +142,7 @@ def case_another_part(case):
 
 
 def case_changed_while_fetched(case):
-    """Another file behind the same address: its bytes are not put behind those of the first."""
+    """Another file at the same address: its bytes are not appended to those of the first."""
     repository = case.directory()
     data = repository.files[WEIGHTS]
     case.hub.rules.append(times(1, lambda r: r.reply_file(pattern(len(data), 99), '"old"', stop_after=1500000)))
@@ -378,7 +378,7 @@ def case_unwritable_cache(case):
     case.directory()
     case.cache.write_text("a file")
     case.refused(says=["cannot make the folder", str(case.cache)])
-    if os.path.isdir("/sys/kernel"):  # where nobody makes folders: that is the reason, not what is missing for it
+    if os.path.isdir("/sys/kernel"):  # where no folders can be made: that is the reason, not what is missing for it
         case.variables["QKV_CACHE"] = "/sys/qkv/cache"
         run = case.refused("minilm", says="cannot make the folder /sys/qkv/cache/models: ")
         expect("No such file" not in run.err, run.err)

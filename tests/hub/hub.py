@@ -117,7 +117,7 @@ class Request(BaseHTTPRequestHandler):
         return int(match[1]) if match else 0
 
     def reply_file(self, data, etag, headers=(), stop_after=None, ranges=True):
-        """A file, or what is asked for of it; stop_after: the connection ends behind so many bytes of the answer."""
+        """A file, or what is asked for of it; stop_after: the connection ends after so many bytes of the answer."""
         begin = self.first_byte() if ranges else 0
         if begin and self.headers.get("If-Range") not in (None, etag):
             begin = 0

@@ -32,7 +32,7 @@ is_pinned() { echo "$digest  $1" | sha512sum --check --status 2>/dev/null; }
 
 fetch() {
     (cd "$work" && npm pack --silent "$package") >"$work/npm.log" 2>&1 && return
-    # A registry that answers is no excuse.
+    # A registry that answers is not a reason to skip.
     npm view npm version >/dev/null 2>&1 && { cat "$work/npm.log"; exit 1; }
     echo "skipped: $name: the registry does not answer"
     exit 77

@@ -26,7 +26,7 @@ skip() {
 
 pull() {
     "$QKV" pull "$name" >"$work/pull.out" 2>"$work/pull.log" && return
-    # A registry that answers is no excuse.
+    # A registry that answers is not a reason to skip.
     npm view npm version >/dev/null 2>&1 || skip "$case: $(tail -n 1 "$work/pull.log")"
     "$QKV" pull "$name"
 }

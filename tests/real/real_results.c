@@ -90,7 +90,7 @@ static int compare_one(const char *out_name, const tensor_file *out, const file_
     return judge(out_name, actual.data, expected, from, n, relative);
 }
 
-/* A variant's patterns begin with the layer that is edited: the number behind the '@'. */
+/* A variant's patterns begin with the layer that is edited: the number after the '@'. */
 static int first_layer(const tensor_file *expected, size_t variant) {
     json_t *edits = list_of(expected, "edits");
     const char *text = json_string_value(json_array_get(edits, variant));

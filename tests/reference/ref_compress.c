@@ -79,7 +79,7 @@ static void keep_evaluated(const ref_pass *p, const ref_edit *e, int layer, cons
 }
 
 /* SnapKV: queries [prompt - b, prompt) vote with their weights, summed over three neighbours; the
- * a - b keys before them with most votes are left to the queries behind the prompt. */
+ * a - b keys before them with most votes are left to the queries after the prompt. */
 static void keep_voted(const ref_pass *p, const ref_edit *e, int layer, const ref_view *s, int h,
                        double *out) {
     const int before = REF_PROMPT - (int)e->b, n_left = (int)e->a - (int)e->b;
@@ -114,7 +114,7 @@ int ref_is_late(ref_op op) {
     return op == REF_LATE_CHANNEL || op == REF_LATE_TOKEN;
 }
 
-/* Behind a prompt of five: four tokens at a time; or all but the query's own and four before it. */
+/* After a prompt of five: four tokens at a time; or all but the query's own and four before it. */
 int ref_late_seen(ref_op op, int i) {
     if (i < 5) return 0;
     return op == REF_LATE_CHANNEL ? i - i % 4 : i - 4;

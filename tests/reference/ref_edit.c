@@ -110,7 +110,7 @@ ref_shape ref_vector_named(const char *name) {
     return shape;
 }
 
-/* What an edit says behind its operation. */
+/* What an edit says after its operation. */
 static void put_arguments(const ref_edit *edit, char *out, size_t size) {
     char text[64] = "";
     if (ref_takes_vector(edit->op)) {

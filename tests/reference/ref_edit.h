@@ -10,7 +10,7 @@
 
 #include "qkv/plan.h"
 
-/* X(enumerator, notation, numbers behind the colon; with names where they stand in the notation) */
+/* X(enumerator, notation, numbers after the colon; with names where they stand in the notation) */
 #define REF_OP_LIST(X)                                                                             \
     X(SCALE, "scale", 1)                                                                           \
     X(SET, "set", 1)                                                                               \

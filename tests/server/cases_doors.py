@@ -26,7 +26,7 @@ def case_token(server):
 
 
 def case_token_page(server):
-    """Whoever opens the address without its token reads why, not JSON; programs get JSON as before."""
+    """A user who opens the address without its token reads why, not JSON; programs get JSON as before."""
     server.start()
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
     for path in ["/", "/?token=" + "0" * 48]:
@@ -54,7 +54,7 @@ def case_entrance(server):
     assert server.ask("GET", "/api/state", headers=both, token=False)[0] == 200
     wrong = {"Cookie": "qkv-%d=other; qkv-%d=%s" % (server.port, server.port, "x" * 500)}
     assert server.ask("GET", "/api/state", headers=wrong, token=False)[0] == 401
-    # A link on another site: a page of ours goes on to the explorer, so that the new cookie counts.
+    # A link on another site: a page of ours redirects to the explorer, so that the new cookie counts.
     other = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
     status, headers, body = server.ask("GET", "/?token=" + server.token, headers=other, token=False)
     assert status == 200 and b'content="0;url=/"' in body and headers["set-cookie"] == cookie

@@ -1,4 +1,4 @@
-"""Too much, too slow, too large, broken off: the server goes on, and its memory stays as it was."""
+"""Too much, too slow, too large, broken off: the server continues, and its memory stays as it was."""
 import http.client
 import json
 import os
@@ -116,7 +116,7 @@ def case_two_lengths(server):
 
 
 def case_slow_clients(server):
-    """Connections that say nothing, or one byte at a time, keep nobody out and are cut off."""
+    """Connections that say nothing, or one byte at a time, keep no client out and are cut off."""
     server.start()
     idle = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(150)]
     half = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(150)]
@@ -148,7 +148,7 @@ def case_slow_clients(server):
 
 
 def case_readers_that_do_not_read(server):
-    """Answers that nobody takes: others are served meanwhile, and nothing piles up."""
+    """Answers that no client reads: others are served meanwhile, and nothing piles up."""
     server.start()
     bearer = b"Authorization: Bearer " + server.token.encode() + b"\r\n"
     request = b"GET /api/state HTTP/1.1\r\nHost: localhost\r\n" + bearer + b"\r\n"
@@ -233,7 +233,7 @@ def case_many_parts(server):
 
 
 def case_left_with_a_byte(server):
-    """Who leaves is not computed for, also where something was sent behind the request."""
+    """Who leaves is not computed for, also where something was sent after the request."""
     server.start()
     curve = {"prompt": {"text": " ".join([PROMPT["text"]] * 7)}, "edits": "v@0=scale:{eps}", "layer": 5, "head": 0,
              "metric": "output_kl", "epsilons": [i / 200 for i in range(200)]}
@@ -249,7 +249,7 @@ def case_left_with_a_byte(server):
         time.sleep(0.01)
     s.sendall(b"G")
     s.close()
-    assert server.post("next", {"prompt": PROMPT})[0] == 200  # behind it
+    assert server.post("next", {"prompt": PROMPT})[0] == 200  # after it
     assert server.processor_time() - start < whole / 2, "%g of %g s" % (server.processor_time() - start, whole)
 
 
@@ -292,7 +292,7 @@ def case_kept_answers(server):
         assert ask(name, {**request, "client": "b", "slot": "t", "seq": 7}) == ("kept", body), name
         assert ask(name, {**request, "prompt": {"text": PROMPT["text"] + " And"}})[0] != "kept", name
     assert ask("overview", {"metric": "sink"}) == ("kept", first_page)
-    # Mistakes are not kept, and heads, which follow the hand, are computed each time.
+    # Mistakes are not kept, and heads, which follow a slider, are computed each time.
     for _ in range(2):
         assert server.post("next", {"edits": "q@99=zero"})[0] == 400
         assert ask("head", HEAD)[0] != "kept"

@@ -216,7 +216,7 @@ def case_study_refusals(server):
             "no study \"x\"": {"kind": "x"},
             "kind` is a text": {"kind": ["lens"]},
             "kind` has 4000 bytes": {"kind": "x" * 4000},
-            "`format` is none of": {**lens, "format": "gif"},
+            "`format` must be": {**lens, "format": "gif"},
             "`name` is of letters": {**lens, "name": "../x"},
             "no field `prompt` here": {"kind": "lens", "prompt": PROMPT},
             "no field `results` here": {**lens, "results": results},

@@ -2,7 +2,7 @@
 # What must hold whatever happens, tried again and again for a while:
 #
 #   kills     sweeps whose processes are killed (-9) at random moments and started again give the rows of one that
-#             was left alone, and nobody is left behind
+#             was left alone, and no process is left behind
 #   pairs     of two sweeps started together on a new file at least one succeeds, and the file has all rows
 #   disks     a disk that fills up is one clear line; what is on it can be resumed, and no output is half there
 #   sessions  whatever the mix of sessions, threads and models, a session gives the bits it gives alone
@@ -53,7 +53,7 @@ judge_rows() { # RESULTS WHAT
     rm -f rows.csv export.stderr
 }
 
-# Whoever fails says so in one line, with status 1.
+# A process that fails says so in one line, with status 1.
 judge_failure() { # STATUS STDERR WHAT
     [ "$1" = 1 ] || complain "$3: exit status $1: $(cat "$2")"
     [ "$(grep -c '^qkv: ' "$2")" = 1 ] || complain "$3: not one line of error: $(cat "$2")"
@@ -81,7 +81,7 @@ judge_followers() { # PIDS
     done
 }
 
-# The leader's status. It ends soon, whoever was killed.
+# The leader's status. It ends soon, whichever process was killed.
 await_leader() {
     waited=0
     while is_alive "$leader"; do

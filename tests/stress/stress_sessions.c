@@ -5,7 +5,7 @@
  *
  * A job is a plan on a model with a number of threads. What each gives alone is computed first, in
  * a process of its own that does nothing else. Then jobs are drawn at random and run together: in
- * threads at once, or by turns with all their sessions open. Prints one line, and one for every
+ * threads at once, or one after the other with all their sessions open. Prints one line, and one for every
  * difference up to ten; fails when there is any, or when nothing was mixed.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -215,7 +215,7 @@ static void run_by_turns(part *parts, int n) {
 static void show(const part *p, const part *parts, int n, int at_once) {
     printf("sessions: job %d (%d threads) differs from itself alone in %d of %d runs, %s with",
            p->index, (int)jobs[p->index].n_threads, p->differences, ROUNDS,
-           at_once ? "at once" : "by turns");
+           at_once ? "at once" : "in turn");
     for (int i = 0; i < n; i++) {
         if (&parts[i] != p)
             printf(" job %d (%d threads)", parts[i].index, (int)jobs[parts[i].index].n_threads);

@@ -38,7 +38,7 @@ void hf_directory_link_weights(const char *family) {
     assert_int_equal(symlink(from, scratch_path("model.safetensors")), 0);
 }
 
-/* The header with other names; numbers that the other tensors share stand behind the data. */
+/* The header with other names; numbers that the other tensors share stand after the data. */
 static json_t *rename_all(json_t *header, void (*rename)(char out[256], const char *name),
                           const char *const *others, size_t n_data) {
     json_t *renamed = json_object(), *entry;

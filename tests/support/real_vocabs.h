@@ -14,7 +14,7 @@
 typedef struct real_vocab {
     const char *name, *kind;
     int has_pair;   /* .inp and .out files beside it (vocab_pairs.h) */
-    int simplifies; /* text does not come back as it was: lower case, one blank for several */
+    int simplifies; /* text does not come back as it was: lower case, one space for several */
 } real_vocab;
 
 enum { N_REAL_VOCABS = 19, N_VOCAB_PAIRS = 15 };

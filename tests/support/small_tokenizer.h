@@ -52,7 +52,7 @@ void refuse_tokenizer(const char *json, const char *config, const char *part);
     "'\\u0120 \\u0120','- -','b a']}"
 #define ONLY_BYTES "{'type':'ByteLevel','add_prefix_space':false,'use_regex':false}"
 
-/* As of SentencePiece: merges with the blank's stand-in, and bytes. */
+/* As of SentencePiece: merges with the space's stand-in, and bytes. */
 #define METASPACE(scheme, split)                                                                   \
     "{'type':'Metaspace','replacement':'\\u2581','prepend_scheme':'" scheme "','split':" split "}"
 #define SPM                                                                                        \

@@ -10,7 +10,7 @@
 #include "gguf.h"
 #include "tokenizer/vocab.h"
 
-/* The path of DIR/ggml-vocab-NAME.gguf, with `suffix` behind it; valid until the next call. */
+/* The path of DIR/ggml-vocab-NAME.gguf, with `suffix` after it; valid until the next call. */
 const char *vocab_path(const char *dir, const char *name, const char *suffix);
 /* Fails the test when there is none. */
 struct gguf_context *vocab_metadata(const char *path);

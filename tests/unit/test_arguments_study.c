@@ -1,5 +1,5 @@
 /*
- * As test_arguments.c: every public function with arguments that nobody should give.
+ * As test_arguments.c: every public function with arguments that no caller should give.
  *
  * Here: studies, and states on their way to the vocabulary.
  */

@@ -1,5 +1,5 @@
 /*
- * Files that are no models, are not whole, or are damaged; and prompts that a model cannot take.
+ * Files that are not models, are not whole, or are damaged; and prompts that a model cannot take.
  * The library answers with one clear line and hands out nothing; it never crashes. Whole files with
  * wrong keys, and the parts of split files, are in test_bad_model_keys.c.
  */
@@ -102,7 +102,7 @@ static void broken_header(void **state) {
     free(b.data);
 }
 
-/* Where the description of a tensor begins, just behind its name. */
+/* Where the description of a tensor begins, just after its name. */
 static unsigned char *find_tensor(const bytes *b, const char *name) {
     const size_t length = strlen(name);
     for (size_t i = 8; i + length < b->header; i++)
@@ -112,7 +112,7 @@ static unsigned char *find_tensor(const bytes *b, const char *name) {
     return NULL;
 }
 
-/* Behind the name: dimensions (u32), sizes (u64 each), type (u32), offset (u64). */
+/* After the name: dimensions (u32), sizes (u64 each), type (u32), offset (u64). */
 static void broken_tensor_descriptions(void **state) {
     (void)state;
     static const char *const name = "blk.0.attn_q.weight";

@@ -519,7 +519,7 @@ static void test_json_cost(void **state) {
     enum { N = 1000 };
     char many[3 * N];
     for (size_t i = 0; i < N; i++) memcpy(many + 3 * i, "{},", 3);
-    /* Two tables, and a value behind each of two commas. */
+    /* Two tables, and a value after each of two commas. */
     assert_int_equal(qkv_json_cost(text, sizeof text - 1), sizeof text - 1 + 2 * 256 + 2 * 64);
     assert_int_equal(qkv_json_cost("", 0), 0);
     assert_int_equal(qkv_json_cost("\"\\", 2), 2);

@@ -239,7 +239,7 @@ static void h2o(void **state) {
                               .n_heads = 4});
 }
 
-/* The losses of what queries behind the prompt of six tokens predict. */
+/* The losses of what queries after the prompt of six tokens predict. */
 static void snapkv(void **state) {
     (void)state;
     check_kind(&(expectation){
@@ -312,7 +312,7 @@ static void mistakes(void **state) {
     expect_refused("h2o", "{\"budgets\": \"3,x\"}", "whole number");
     expect_refused("h2o", "{\"budgets\": \"3.5\"}", "whole number");
     expect_refused("h2o", "{\"budgets\": \"3\", \"recent\": 4}", "more than budget");
-    expect_refused("h2o", "{\"budgets\": \"3,4\", \"alone\": 5}", "none of the settings");
+    expect_refused("h2o", "{\"budgets\": \"3,4\", \"alone\": 5}", "not one of the settings");
     expect_refused("h2o", "{\"budget\": 3}", "budget");
     expect_refused("snapkv", "{\"budgets\": \"3\", \"window\": 2}", "9 tokens");
     expect_refused("kivi", "{\"bits\": \"16\"}", "1 to 8");

@@ -385,7 +385,7 @@ static void arguments(void **state) {
     assert_int_equal(qkv_session_set_progress(NULL, &progress, &err), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_session_report(NULL, "x", 0, 0, &err), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_session_report(e.session, NULL, 0, 0, &err), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_session_report(e.session, "x", 0, 0, &err), QKV_OK); /* nobody listens */
+    assert_int_equal(qkv_session_report(e.session, "x", 0, 0, &err), QKV_OK); /* no callback */
     progress.size = 0;
     assert_int_equal(qkv_session_set_progress(e.session, &progress, &err), QKV_ERR_ARGUMENT);
     progress.size = sizeof progress;

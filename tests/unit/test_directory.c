@@ -106,7 +106,7 @@ static void numbers_of_any_size(void **state) {
         }
         write_with(files[f], "");
     }
-    /* What is no number stays refused. */
+    /* What is not a number stays refused. */
     write_with("tokenizer_config.json", "\"a\":1e999,\"b\":01");
     open_directory("tokenizer_config.json", NULL);
     write_with("tokenizer_config.json", "\"a\":Infinite");
@@ -154,7 +154,7 @@ static int ends_texts(int32_t token) {
     return ends;
 }
 
-/* One id or several; what is no id is refused, and the hash is that of numbers, which stay. */
+/* One id or several; what is not an id is refused, and the hash is that of numbers, which stay. */
 static void end_tokens(void **state) {
     (void)state;
     static const char name[] = "generation_config.json";
@@ -292,7 +292,7 @@ static void token_of_zero(void **state) {
     free(json);
 }
 
-/* Two tokens behind the text, where the configuration says what goes there. */
+/* Two tokens after the text, where the configuration says what goes there. */
 static void several_at_an_end(void **state) {
     (void)state;
     char *json = tokenizer_with(
@@ -361,7 +361,7 @@ static void endless_patterns(void **state) {
     refuse_groups();
 }
 
-/* Matches, and what they look at, may be of any length: the text is a word, a digit and blanks. */
+/* Matches, and what they look at, may be of any length: the text is a word, a digit and spaces. */
 static void far_matches(void **state) {
     (void)state;
     enum { WORD = 5000, BLANKS = 700, LENGTH = WORD + 1 + BLANKS };

@@ -133,7 +133,7 @@ static void depends_on_no_type(void **state) {
     }
 }
 
-/* A width that is no whole number of rounds, in types that are read as they lie. */
+/* A width that is not a whole number of rounds, in types that are read as they lie. */
 static void reads_odd_widths(void **state) {
     (void)state;
     enum { WIDTH = 77 };

@@ -320,7 +320,7 @@ static void expect_numeric(engine *e, const char *edit, const char *capture, con
     qkv_plan_free(plan);
 }
 
-/* A norm whose squares overflow gives 0, and everything behind it is finite. */
+/* A norm whose squares overflow gives 0, and everything after it is finite. */
 static void overflow_in_norms(void **state) {
     (void)state;
     static const tiny_options *const models[] = {&grouped, &layer_norms};
@@ -337,7 +337,7 @@ static void overflow_in_norms(void **state) {
     }
 }
 
-/* Behind the last attention: of the tokens whose logits are wanted, whatever else is in the batch.
+/* After the last attention: of the tokens whose logits are wanted, whatever else is in the batch.
  * Here token 3 overflows, the last token is merely edited. */
 static void overflow_behind_attention(void **state) {
     (void)state;

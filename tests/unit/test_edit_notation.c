@@ -334,7 +334,7 @@ static const struct {
     {"q@0 .h1=zero", "q@0"},
     {"q@0.h1=zero garbage", "zero"},
     {"q@99999999999999999999=zero", "0 to 2"},
-    /* out of range: the message says what is there */
+    /* out of range: the message says what the range is */
     {"q@3=zero", "0 to 2"},
     {"q@1-3=zero", "0 to 2"},
     {"q@2-1=zero", "2-1"},

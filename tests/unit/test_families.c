@@ -121,7 +121,7 @@ static void check_heads_concerned(family *f) {
 
 /* ---- freezing ---- */
 
-/* What a head of the first layer changes, with every site of the second one held by turns; the
+/* What a head of the first layer changes, with each site of the second one held in turn; the
  * first layer's frozen site is either above the change or of no use. */
 static void check_freezes(family *f, int turn) {
     enum { SIZE = 3 * REF_TEXT_SIZE };

@@ -1,6 +1,6 @@
 /*
  * Figures that cannot be made or drawn: each mistake is an error that names it, nothing comes out,
- * and what was there goes on working.
+ * and existing objects stay usable.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -54,8 +54,8 @@ static void bad_numbers_are_refused(void **state) {
     REFUSED(modify, options.gamma = NAN, "`gamma`");
     REFUSED(modify, options.dpi = 1, "`dpi`");
     REFUSED(modify, options.panel_size = -3, "`panel_size`");
-    REFUSED(modify, options.scale = (qkv_scale)7, "none of its constants");
-    REFUSED(modify, options.labels = (qkv_figure_labels)-1, "none of its constants");
+    REFUSED(modify, options.scale = (qkv_scale)7, "not one of its constants");
+    REFUSED(modify, options.labels = (qkv_figure_labels)-1, "not one of its constants");
     REFUSED(modify, (options.diff = 1, options.baseline = 1), "exclude each other");
     REFUSED(modify, (options.diff = 1, options.scale = QKV_SCALE_LOG), "`scale` log");
     REFUSED(modify, options.sink_column = 1, "no learned sinks");

@@ -140,7 +140,7 @@ static void starts_where_the_edit_is(void **state) {
     engine_close(&e);
 }
 
-/* ---- texts that go on ---- */
+/* ---- generated texts ---- */
 
 static qkv_generator *generator_of(const engine *e, const char *variant, int32_t tokens,
                                    int again) {

@@ -23,7 +23,7 @@
 #include "support/scratch.h"
 #include "support/tiny_model.h"
 
-/* X(enumerator, edit behind the head) */
+/* X(enumerator, edit after the head) */
 #define PANEL_LIST(X)                                                                              \
     X(Q_HALF, "q", "scale:5e-1")                                                                   \
     X(Q_SMALL, "q", "scale:1e-3")                                                                  \

@@ -1,6 +1,6 @@
 /*
  * Sets of heads: the choice is that of a search written out here, whose angles come from captured states
- * by power iteration; a search that was broken off goes on where it was.
+ * by power iteration; a search that was broken off resumes where it was.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -84,7 +84,7 @@ static void norm(double *x) {
     free(weight);
 }
 
-/* The last tokens' states under these edits, behind the final norm: N_PROMPTS × n_embd. */
+/* The last tokens' states under these edits, after the final norm: N_PROMPTS × n_embd. */
 static double *states_of(const char *edits) {
     const size_t width = (size_t)e.info->n_embd;
     double *all = calloc(N_PROMPTS * width, sizeof *all);
@@ -169,7 +169,7 @@ static void choices_are_the_largest_angles(void **state) {
     qkv_greedy_release(&found);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static void expect_same(const greedy *a, const greedy *b) {
     for (size_t s = 0; s < a->n_steps; s++) {

@@ -229,7 +229,7 @@ static void work(int n_threads) {
         &err, "converting");
 }
 
-/* From a hub that is not there: nobody listens on a port that was just taken and given back. */
+/* From a hub that is not there: no program listens on a port that was just taken and given back. */
 static void pull(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -342,7 +342,7 @@ static void *ask_for_hash(void *model) {
     return NULL;
 }
 
-/* All of a model is read once, whoever asks how often. */
+/* All of a model is read once, however often it is asked for. */
 static void hash_is_computed_once(void **state) {
     (void)state;
     enum { THREADS = 4 };

@@ -145,7 +145,7 @@ static void costs_one_head(void **state) {
     engine_close(&e);
 }
 
-/* An edit of one head is no edit to those who look at another. */
+/* An edit of one head changes nothing in another. */
 static void seen_elsewhere(void **state) {
     (void)state;
     engine e;

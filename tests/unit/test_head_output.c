@@ -91,7 +91,7 @@ static void check_head(const engine *e, const ref_model *m, int layer, int head)
 /* ---- against the engine ---- */
 
 /* attn_out of two tokens differs by what the heads write for the difference of their z: biases
- * cancel. Where a norm stands behind, that is not so. */
+ * cancel. Where a norm follows, that is not so. */
 static void check_sum(engine *e, const ref_model *m, const expected_prompt *prompt, int layer) {
     char z_text[32], out_text[32];
     snprintf(z_text, sizeof z_text, "z@%d", layer);

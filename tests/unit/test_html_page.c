@@ -127,7 +127,7 @@ static void test_map_json(void **state) {
 
 /* ---- scripts ---- */
 
-/* A template string that spans lines would lose the blanks in front of them. */
+/* A template string that spans lines would lose the spaces in front of them. */
 static void check_template_strings(const char *script) {
     for (const char *line = script; *line; line += strcspn(line, "\n") + 1) {
         size_t n = 0;

@@ -133,7 +133,7 @@ static void hostile_refs(void **state) {
     unlink("hub/models--mill--river/refs/main");
     cache_add_ref(r, "main", TWO);
     REFUSED("mill/river", "revision main (commit 222222222222)", "qkv pull mill/river");
-    /* Names that would lead out of the cache are no names. */
+    /* Names that would lead out of the cache are not names. */
     static const char *const names[] = {"mill/a--b",    "mill--a/b",   "mill/a.git",
                                         "../elsewhere", "mill/..",     "mill/river@../x",
                                         "a/b/c",        "mill/-river", "mill/river@",
@@ -222,7 +222,7 @@ static void gguf_files(void **state) {
     REFUSED("mill/river-GGUF:F16", "no GGUF file F16; it has Q4_K_M",
             "qkv pull mill/river-GGUF:F16");
     snprintf(wanted, sizeof wanted, "%s/mmproj-F16.gguf", s);
-    cache_expect_found("mill/river-GGUF:mmproj-F16.gguf", wanted); /* whoever insists */
+    cache_expect_found("mill/river-GGUF:mmproj-F16.gguf", wanted); /* asked for by name */
     cache_add_file(r, ONE, "Q8_0/river-Q8_0-00001-of-00002.gguf", "a");
     REFUSED("mill/river-GGUF", "2 GGUF files: Q8_0, Q4_K_M", "mill/river-GGUF:Q8_0");
     REFUSED("mill/river-GGUF:Q8_0", "Q8_0/river-Q8_0-00002-of-00002.gguf is missing", "qkv pull");
@@ -341,7 +341,7 @@ static void short_names(void **state) {
     cache_expect_found("a/file.gguf", "a/file.gguf");
 }
 
-/* What is there as a path is that. */
+/* A path that exists is taken as a path. */
 static void paths_first(void **state) {
     (void)state;
     cache_add_ref("models--mill--river", "main", ONE);

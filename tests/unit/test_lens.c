@@ -78,7 +78,7 @@ static void check_layer(engine *e, const ref_model *m, const qkv_tensor *states,
 
 /* ---- parts ---- */
 
-/* What a head adds to the stream, by plain sums, where no norm stands behind attention. */
+/* What a head adds to the stream, by plain sums, where no norm stands after attention. */
 static double plain_head(const ref_model *m, int layer, int head, const float *z,
                          const double *direction) {
     double part = 0;

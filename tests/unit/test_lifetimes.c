@@ -43,7 +43,7 @@ static void free_in_order(object *objects, size_t n, const size_t *order) {
     }
 }
 
-/* The next order after this one; 0 behind the last. */
+/* The next order after this one; 0 after the last. */
 static int next_order(size_t *order, size_t n) {
     size_t i = n - 1;
     while (i > 0 && order[i - 1] > order[i]) i--;

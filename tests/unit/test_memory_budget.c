@@ -139,7 +139,7 @@ static void measurements(void **state) {
 }
 
 /* Small passes and large ones on both sides of the size from which a session uses its threads:
- * whoever calls LAPACK, it rounds in the same way. */
+ * from wherever LAPACK is called, it rounds in the same way. */
 static void singular_values(void **state) {
     (void)state;
     engine e;

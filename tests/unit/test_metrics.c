@@ -225,7 +225,7 @@ static void rows_below_one(void **state) {
     expect_metric("uniformity", &little, 1 - 1 / 4096.0);
     expect_metric("tv", &little, 0.5 - 1 / 4096.0);
     expect_metric("kl", &little, (log(0.5 / (1 - 1 / 4096.0)) + log(2048)) / 2);
-    /* The rounding of a row that sums to 1 is no rest. */
+    /* The rounding of a row that sums to 1 is not a rest. */
     static const float rounded[1] = {1 - 1 / 2097152.0f};
     const qkv_pattern none = {
         .size = sizeof(qkv_pattern), .weights = all, .baseline = rounded, .n_tokens = 1};

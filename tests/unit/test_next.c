@@ -261,8 +261,7 @@ static void edits_of_blocks(void **state) {
     assert_int_equal(qkv_next_edit_changed(next, 1, 0), 32);
     for (size_t i = 0; qkv_next_get_loss(next, 1, i, &loss); i++)
         assert_int_equal(loss.kl > 0, i == 1);
-    assert_false(
-        qkv_next_edit_ran(next, 2, 0)); /* behind the last token there is none to predict */
+    assert_false(qkv_next_edit_ran(next, 2, 0)); /* after the last token there is none to predict */
     qkv_next_free(next);
 }
 
@@ -367,7 +366,7 @@ static void expect_found(const char *text, const char *message) {
     qkv_text_free(bytes);
 }
 
-/* The tokens of an answer; 1: a blank was put before it. */
+/* The tokens of an answer; 1: a space was put before it. */
 static int answer_of(const qkv_model *model, const char *text, size_t n, const int32_t *wanted) {
     qkv_error err = {0};
     int32_t *tokens = NULL;
@@ -401,7 +400,7 @@ static void answers_by_text(void **state) {
     qkv_model_free(model);
 }
 
-/* A pair of answers as one finds it: tokens, and how many blanks were put in. */
+/* A pair of answers as one finds it: tokens, and how many spaces were put in. */
 static int pair_of(const qkv_model *model, const char *a, const char *b, const int32_t wanted[2]) {
     const char *const texts[2] = {a, b};
     const size_t lengths[2] = {strlen(a), strlen(b)};
@@ -418,7 +417,7 @@ static int pair_of(const qkv_model *model, const char *a, const char *b, const i
     return spaced[0] + spaced[1];
 }
 
-/* "sea" is a token only with a blank before it; "or" is one either way, "ing" only without. */
+/* "sea" is a token only with a space before it; "or" is one either way, "ing" only without. */
 static void pairs_of_answers_have_blanks_alike(void **state) {
     (void)state;
     qkv_error err = {0};

@@ -195,7 +195,7 @@ static void equal_values_cannot_be_recovered(void **state) {
     qkv_sweep_free(sweep);
 }
 
-/* A text that is a token only with a blank before it is taken so, and the metric is named so. */
+/* A text that is a token only with a space before it is taken so, and the metric is named so. */
 static void blanks_that_were_left_out_are_put_in(void **state) {
     (void)state;
     qkv_sweep *a = make("{" PAIR ", \"metrics\": [\"" DIFF "\", \"logit: sea@-1\"]}");
@@ -212,7 +212,7 @@ static void blanks_that_were_left_out_are_put_in(void **state) {
     qkv_sweep_free(a);
 }
 
-/* "or" is a token with and without a blank: beside "river", which needs one, it has one. */
+/* "or" is a token with and without a space: beside "river", which needs one, it has one. */
 static void pairs_of_answers_have_blanks_alike(void **state) {
     (void)state;
     qkv_sweep *sweep = make("{" PAIR ", \"metrics\": [\"logit_diff:river/or\","

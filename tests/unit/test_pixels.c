@@ -1,6 +1,6 @@
 /*
- * What is drawn is what is there: pixels read back from PNG files, at every length of prompt. A
- * column of weight 1 is drawn as 1, masked cells are no zeros, colours of signed values have their
+ * What is drawn are the values: pixels read back from PNG files, at every length of prompt. A
+ * column of weight 1 is drawn as 1, masked cells are not zeros, colours of signed values have their
  * middle at 0.
  */
 #define _POSIX_C_SOURCE 200809L

@@ -235,7 +235,7 @@ static void check_end(engine *e, const family *f) {
     assert_int_equal(cost(e, NULL, LIST("resid_post@1")).n_matmul, 2 * P);
     assert_int_equal(cost(e, NULL, LIST("resid_pre@0")).n_matmul, 0);
     assert_int_equal(cost(e, NULL, LIST("z@2", "pattern@0")).n_matmul, 2 * P + f->for_heads);
-    /* an edit behind the last capture is not run at all */
+    /* an edit after the last capture is not run at all */
     const qkv_run_stats s = cost(e, LIST("q@3=zero", "logits=zero"), LIST("resid_post@1"));
     assert_int_equal(s.n_matmul, 2 * P);
     assert_int_equal(s.n_passes, 1);
@@ -422,8 +422,8 @@ static void check_last_token(engine *e, const family *f) {
     const qkv_run_stats more = result_stats(all), less = result_stats(last);
     assert_int_equal(less.n_matmul, more.n_matmul);
     /* The baseline and two variants leave out the logits of T - 1 tokens; an edit of the logits reads
-     * them all. The two also leave these tokens out behind the last attention; the baseline does not,
-     * because that edit starts from what it leaves behind the last layer. */
+     * them all. The two also leave these tokens out after the last attention; the baseline does not,
+     * because that edit starts from what it leaves after the last layer. */
     const uint64_t feed_forward = (f->per_layer - f->for_heads - 1) * 32 * 64;
     const uint64_t left_out = 3 * TINY_VOCAB * 32 + 2 * (32 * 32 + feed_forward);
     assert_true(fabs(more.flop - less.flop - 2.0 * (T - 1) * (double)left_out) < 1);

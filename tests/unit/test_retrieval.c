@@ -1,5 +1,5 @@
 /*
- * Retrieval heads: the recall by hand, scores against patterns that are captured whole, files to go on from,
+ * Retrieval heads: the recall by hand, scores against patterns that are captured whole, files to resume from,
  * and what is refused. bindings/python/tests/test_retrieval.py computes all of it once more.
  */
 #include <math.h>
@@ -174,7 +174,7 @@ static void expect_scores(const char *options, int steps, double least) {
 static void scores_are_the_formula(void **state) {
     (void)state;
     expect_scores("{\"lengths\": \"78\", \"depths\": \"0,1\", \"decode\": \"forced\"}", 0, 0.5);
-    /* A repeated question makes even a small model copy: it goes on with the needle. */
+    /* A repeated question makes even a small model copy: it continues with the needle. */
     expect_scores("{\"depths\": \"0,1\", \"all\": true, \"tokens\": 24, \"template\": "
                   "\"{context}\\n{question} The key to the old boathouse hangs behind the\"}",
                   0, 0);

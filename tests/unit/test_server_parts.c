@@ -252,7 +252,7 @@ static void two_runners(void **state) {
     qkv_queue_add(&queue, &pass);
     assert_ptr_equal(qkv_queue_take(&queue, QKV_RUNNER_PASSES), &pass);
     qkv_queue_add(&queue, &tokens);
-    assert_int_equal(pass.cancelled, 1); /* of the same slot, whoever does it */
+    assert_int_equal(pass.cancelled, 1); /* of the same slot, in either thread */
     assert_ptr_equal(qkv_queue_take(&queue, QKV_RUNNER_LIGHT), &tokens);
     qkv_queue_add(&queue, &more);
     assert_int_equal(tokens.cancelled, 1);

@@ -54,7 +54,7 @@ static json_t *read_header(const bytes *file, size_t *start) {
     return header;
 }
 
-/* Tensors lie one behind the other from 0 to the end, in the order of the header. */
+/* Tensors lie one after the other from 0 to the end, in the order of the header. */
 static void check_offsets(json_t *header, const bytes *file, size_t start) {
     const char *name;
     json_t *entry;

@@ -40,7 +40,7 @@ static void test_safetensors(void **state) {
     tensors[1].n_dims = 1;
     tensors[1].shape[0] = 1;
     qkv_error err = {0};
-    /* Names of several lengths, so that the header needs blanks behind it. */
+    /* Names of several lengths, so that the header needs spaces after it. */
     for (int extra = 0; extra < 9; extra++) {
         char name[16];
         snprintf(name, sizeof name, "b%.*s", extra, "xxxxxxxxx");
@@ -70,7 +70,7 @@ static void test_safetensors(void **state) {
     }
 }
 
-/* The first byte of a header's length may be any: a brace, a bracket or a blank makes no JSON of it. */
+/* The first byte of a header's length may be any: a brace, a bracket or a space makes no JSON of it. */
 static void test_safetensors_lengths(void **state) {
     (void)state;
     const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";

@@ -34,7 +34,7 @@ static void *other_version(const void *from, size_t known, size_t size) {
     return to;
 }
 
-/* Sets a field behind those that the library knows. */
+/* Sets a field after those that the library knows. */
 static void set_unknown(void *longer, size_t known) {
     ((char *)longer)[known + MORE - 1] = 1;
 }

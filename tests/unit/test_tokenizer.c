@@ -94,16 +94,16 @@ static void test_bos_and_special_tokens(void **state) {
     CHECK_IDS("llama-spm", "Hello</s>Hello", parse, 15043, 2, 15043);
     /* Text that spells a control token stays text. */
     CHECK_IDS("llama-spm", "</s>", 0, 1533, 29879, 29958);
-    /* User-defined tokens count without being asked for: mpt's runs of blanks. */
+    /* User-defined tokens count without being asked for: mpt's runs of spaces. */
     CHECK_IDS("mpt", "a    b", 0, 66, 50274, 67);
-    /* phi-3's swallow the blanks behind them. */
+    /* phi-3's swallow the spaces after them. */
     CHECK_IDS("phi-3", "<|user|>\n  Hello", parse, 32010, 15043);
     int32_t *ids;
     assert_int_equal(vocab_ids(get_vocab("gpt-2"), &ids, "", 0, add), 0);
     free(ids);
 }
 
-/* Behind another text SentencePiece puts no blank of its own before the first word. */
+/* After another text SentencePiece puts no space of its own before the first word. */
 static void test_continuations(void **state) {
     (void)state;
     const unsigned more = QKV_TOKENIZE_CONTINUES;
@@ -129,7 +129,7 @@ static void test_wordpiece(void **state) {
     CHECK_IDS("bert-bge", "H\xc3\xa9llo", 0, 7592);      /* accents go */
     CHECK_IDS("bert-bge", "He\xcc\x81llo", 0, 7592);     /* combining ones, too */
     CHECK_IDS("bert-bge", "hel\xe2\x80\x8blo", 0, 7592); /* and what is invisible */
-    CHECK_IDS("bert-bge", "hello\xff", 0, 7592);         /* and what is no text */
+    CHECK_IDS("bert-bge", "hello\xff", 0, 7592);         /* and what is not text */
     /* Too many characters for a word. */
     char word[102];
     memset(word, 'a', 101);

@@ -153,7 +153,7 @@ static void overrides_properties(void **state) {
     check_ids(&d, "xxx", PARSE, "7 4");
     assert_int_equal(qkv_vocab_size(d.vocab), 10);
     close_files(&d);
-    /* Where another added token has the id, the next one behind all. */
+    /* Where another added token has the id, the next one after all. */
     d = with_config(json, "{'added_tokens_decoder':{'9':{'content':'<b>','special':true}}}", 0);
     check_ids(&d, "<a><b>", PARSE, "9 10");
     close_files(&d);
@@ -257,7 +257,7 @@ static void refuses_bad_lists(void **state) {
 
 /* ---- in its place ---- */
 
-/* \u0120 is the blank; "12" merges unless digits are cut apart. */
+/* \u0120 is the space; "12" merges unless digits are cut apart. */
 #define BYTE_VOCAB                                                                                 \
     "{'a':0,'b':1,'\\u0120':2,'ab':3,'\\u0120a':4,'1':5,'12':6,'2':7,'<|endoftext|>':8,"           \
     "'\\u00c3':9,'\\u00a9':10,'\\u00c3\\u00a9':11,'e':12,'\\u00cc':13,'\\u0123':14}"
@@ -292,7 +292,7 @@ static void reads_vocab_and_merges(void **state) {
     close_files(&d);
 }
 
-/* What nobody can be sure of leaves the directory without a tokeniser, not without a model. */
+/* What is uncertain leaves the directory without a tokeniser, not without a model. */
 static void leaves_others_alone(void **state) {
     (void)state;
     put_merges("{'tokenizer_class':'SomeOtherTokenizer'}");
@@ -385,7 +385,7 @@ static void put_piece(qkv_text *out, const char *text, float score, unsigned typ
     qkv_text_release(&piece);
 }
 
-/* What a file says about its training (type: 1 Unigram, 2 BPE) and about a blank before the text. */
+/* What a file says about its training (type: 1 Unigram, 2 BPE) and about a space before the text. */
 static void put_pieces(qkv_text *out, unsigned type, int prefix) {
     static const struct {
         const char *text;

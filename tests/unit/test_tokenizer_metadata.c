@@ -191,7 +191,7 @@ static void test_repeated_entries(void **state) {
     qkv_vocab_free(vocab);
 }
 
-/* Special tokens of some models swallow the blanks beside them. */
+/* Special tokens of some models swallow the spaces beside them. */
 static void test_stripping(void **state) {
     (void)state;
     struct gguf_context *gguf = new_spm();
@@ -229,7 +229,7 @@ static void test_spm(void **state) {
     expect_ids(vocab, "河", 0, "3 0");
     expect_ids(vocab, "<0x63>", PARSE, "3 0 0 0 0 0 0"); /* text does not spell byte tokens */
     expect_ids(vocab, "<unk>", PARSE, "0");
-    expect_ids(vocab, "a</s>a[x]a", PARSE, "6 2 6 10 6"); /* a blank behind each */
+    expect_ids(vocab, "a</s>a[x]a", PARSE, "6 2 6 10 6"); /* a space after each */
     const int32_t ids[] = {1, 6, 2, 6, 10, 6, 3, 9};
     expect_text(vocab, ids, COUNT(ids), 0, "aa[x]a c");
     expect_text(vocab, ids, COUNT(ids), 1, "<s>a</s>a[x]a c");

@@ -124,7 +124,7 @@ static void test_metaspace(void **state) {
         FILE_OF(TAG, "null", "{'type':'Metaspace','replacement':'\\u2581','add_prefix_space':true}",
                 "null", SPM);
     check_tokens(always, NULL, "a", 0, " a");
-    check_tokens(always, NULL, " a", 0, " a"); /* one blank is enough */
+    check_tokens(always, NULL, " a", 0, " a"); /* one space is enough */
     check_tokens(always, NULL, "a<t>a", PARSE, " a|<t>| a");
     check_tokens(old, NULL, "a<t>a", PARSE, " a|<t>| a");
     check_tokens(first, NULL, "a<t>a", PARSE, " a|<t>|a");
@@ -155,7 +155,7 @@ static void test_wordpiece(void **state) {
     check_tokens(json, NULL, "ab\u2581ab", 0,
                  "[UNK]"); /* the mark of a start is none in the text */
     check_tokens(json, NULL, "\u2581", 0, "[UNK]");
-    /* Nothing is added without a post-processor; words end at blanks only. */
+    /* Nothing is added without a post-processor; words end at spaces only. */
     check_tokens(FILE_OF(BERT_ADDED, "null", "{'type':'WhitespaceSplit'}", "null", PIECES), NULL,
                  "ab a!", ADD, " ab|[UNK]");
     check_tokens(FILE_OF(BERT_ADDED, "null", "null", "null", PIECES), NULL, "ab a", 0, "[UNK]");

@@ -124,7 +124,7 @@ static void test_round_trip_of_scripts(void **state) {
     check_pieces(get_vocab("llama-bpe"), scripts[15], strlen(scripts[15]));
 }
 
-/* Bytes that are no text at all: with every vocabulary that has a token for every byte. */
+/* Bytes that are not text at all: with every vocabulary that has a token for every byte. */
 static void test_round_trip_of_random_bytes(void **state) {
     (void)state;
     static const char *const complete[] = {"aquila", "command-r", "gpt-2",     "llama-bpe",
@@ -173,8 +173,8 @@ static void test_bytes_without_tokens(void **state) {
     free(ids);
 }
 
-/* Bytes that are no text at all, where text is simplified: no failure, and none of it lost but what
- * is no character. */
+/* Bytes that are not text at all, where text is simplified: no failure, and none of it lost but what
+ * is not a character. */
 static void test_random_bytes_are_simplified(void **state) {
     (void)state;
     static const char *const names[] = {"bert-bge", "nomic-bert-moe"};
@@ -280,7 +280,7 @@ static void test_long_texts(void **state) {
     }
 }
 
-/* A long run of blanks with something behind it, which is where patterns backtrack. */
+/* A long run of spaces with something after it, which is where patterns backtrack. */
 static void test_long_runs_that_end(void **state) {
     (void)state;
     static const char *const names[] = {"gpt-2",          "llama-bpe", "deepseek-llm",

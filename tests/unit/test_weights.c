@@ -37,7 +37,7 @@ static int has(const engine *e, const char *name, int32_t layer) {
     return qkv_weight_find(e->model, name, layer, NULL, NULL) == QKV_OK;
 }
 
-/* y = x behind the norm of layer 0: RMS or layer norm, by whether there is a bias. */
+/* y = x after the norm of layer 0: RMS or layer norm, by whether there is a bias. */
 static void norm_by_hand(const engine *e, const float *x, double *y) {
     const int64_t D = e->info->n_embd;
     qkv_weight w;

@@ -44,7 +44,7 @@ static int64_t close_test(qkv_workers_test *t) {
     return done;
 }
 
-/* What a follower does in place of its work; it ends in there, or goes on. */
+/* What a follower does in place of its work; it ends in there, or continues. */
 typedef void follower_act(qkv_sweep_transport *workers);
 
 static void no_act(qkv_sweep_transport *workers) {

@@ -197,7 +197,7 @@ def test_results_are_continued(model, tmp_path):
     call = dict(clean=CLEAN, corrupt=CORRUPT, metric="kl", layers=[0, 1])
     first = model.patch(**call, results=path)
     np.testing.assert_array_equal(first.tables["cells"]["value"], model.patch(**call).tables["cells"]["value"])
-    with sqlite3.connect(path) as file:  # what is there is not computed again
+    with sqlite3.connect(path) as file:  # stored rows are not computed again
         file.execute("UPDATE results SET value = 7 WHERE cell = 5")
     again = model.patch(**call, results=str(path)).tables["cells"]["value"]
     assert (again == 7).sum() == 1 and (again != first.tables["cells"]["value"]).sum() == 1

@@ -290,7 +290,7 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
         n_head % config->n_kv_head != 0 || config->head_dim > MAX_HEAD_DIM)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: %lld layers of %lld query and %lld key/value heads of width %lld "
-                        "cannot be meant",
+                        "are implausible",
                         config->path, (long long)n_layer, (long long)n_head,
                         (long long)config->n_kv_head, (long long)config->head_dim);
     return QKV_OK;

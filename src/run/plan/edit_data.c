@@ -210,8 +210,7 @@ const char *qkv_edit_data_prompts_hash(const qkv_edit_data *data) {
 int qkv_plan_set_edit_data(qkv_plan *plan, const qkv_edit_data *data, qkv_error *err) {
     QKV_NEED(err, plan);
     if (data == plan->data) return QKV_OK;
-    if (plan->data)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "the plan has what its edits may name already");
+    if (plan->data) return qkv_fail(err, QKV_ERR_ARGUMENT, "the plan has its edit data already");
     plan->data = qkv_edit_data_retain(data);
     return QKV_OK;
 }

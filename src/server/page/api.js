@@ -1,8 +1,8 @@
 // Requests to the server.
 //
 // The cookie that the browser holds says who asks; nothing here knows a token. Each kind of request has a Channel. One
-// that follows the hand has at most one request under way and sends the newest wish when that returns; one that
-// comes when the hand rests drops what is under way. Both tell the server client, slot and seq, so what was
+// that follows a slider has at most one request under way and sends the newest wish when that returns; one that
+// comes when the slider rests drops what is under way. Both tell the server client, slot and seq, so what was
 // replaced is not computed there either.
 //
 //     const head = new Channel(api, '/api/head', { slot: 'head', follows: true });
@@ -31,7 +31,7 @@ const RETRY_FIRST = 400,
 export class Connection {
     constructor() {
         this.client = randomName();
-        this.seq = Date.now(); // a page that is loaded again goes on above its old numbers
+        this.seq = Date.now(); // a page that is loaded again continues above its old numbers
         this.lost = null;
         this.onlost = this.onback = () => {};
         this.busy = new Set();
@@ -113,7 +113,7 @@ function randomName() {
 }
 
 export class Channel {
-    // follows: keep the one under way and send the newest behind it; else the newest drops it.
+    // follows: keep the one under way and send the newest after it; else the newest drops it.
     // read: 'json', 'tensors' (safetensors) or 'bytes'.
     constructor(connection, path, { slot, follows = false, read = 'json' }) {
         Object.assign(this, { connection, path, slot, follows, read });

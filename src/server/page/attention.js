@@ -3,7 +3,7 @@
 // Why it is exact. A head's score of a query i and a key j is s = scale * (R_i q_i) . (R_j k_j), where R turns
 // channels by the position (RoPE; the identity in models without). Turning and the product are linear in q and in k.
 // So q times a and k times b, edited before or after RoPE, give a*b*s: one number for each cell, whatever happens
-// inside. QK-norm and biases come before the edit and are in s already. Behind the product nothing is linear any
+// inside. QK-norm and biases come before the edit and are in s already. After the product nothing is linear any
 // more, and it is done here as the engine does it, in its order:
 //
 //     x = c * tanh(a*b*s / c)                     where the model caps its scores; else x = a*b*s

@@ -6,7 +6,7 @@
 //     shown.want('next', belongsTo(body));      // what it should show
 //
 // mark: the element that says so, or none; contents: what is faded. rest: milliseconds without a new answer before the
-// part is marked, where answers follow the hand.
+// part is marked, where answers follow a slider.
 
 const REASONS = [
     ['model', 'another model'],

@@ -1,4 +1,4 @@
-// What is seen first is asked for before the rest of the page is made. requests.js goes on with the connection, the
+// What is seen first is asked for before the rest of the page is made. requests.js continues with the connection, the
 // channels and what is under way.
 import { Channel, Connection } from './api.js';
 import { readState } from './state.js';

@@ -441,7 +441,7 @@ export class EditsPanel {
     // ---- what the server says ----
 
     // Of every edit that was sent, in their order: a text may hold several. whole: the run went through all layers; else
-    // it ended at the shown head's map, and what lies behind is not known yet.
+    // it ended at the shown head's map, and what comes after it is not known yet.
     setReport(reports, whole = false) {
         this.reports = reports || [];
         this.reportsWhole = whole;

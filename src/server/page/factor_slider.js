@@ -43,7 +43,7 @@ export class FactorSlider {
         }));
     }
 
-    // By the hand: the thumb stays where it is, also between places that mean the same.
+    // Moved by the user: the thumb stays where it is, also between places that mean the same.
     moved() {
         this.value = factorAt(Number(this.range.value));
         this.showNumber();

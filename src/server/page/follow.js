@@ -1,5 +1,5 @@
 // What follows from the edits: a metric of the head against ε, the next tokens, the text that is generated. They come
-// when the hand rests; until then what is there is marked as older (belongs.js).
+// when the slider rests; until then what is shown is marked as older (belongs.js).
 //
 //     const follow = new Follow(element, { metrics });
 //     follow.set({ metric, generate, hasLogits });

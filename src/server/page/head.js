@@ -34,7 +34,7 @@ import { defaultHeadOptions } from './head_options.js';
 import { HeadTools } from './head_tools.js';
 
 const PANELS = ['before', 'after', 'diff', 'lines'];
-const FEW_LINES = 32; // tokens: up to here all lines follow the hand
+const FEW_LINES = 32; // tokens: up to here all lines follow the slider
 const ALL_LINES = 1500,
     MOVING_LINES = 200,
     LINES_REST = 150, // milliseconds
@@ -172,7 +172,7 @@ export class HeadView {
         this.numbers.showPinned();
     }
 
-    // The same maps with other last digits: numbers change at once, and what is painted when the hand rests.
+    // The same maps with other last digits: numbers change at once, and what is painted when the slider rests.
     settle(data) {
         if (!this.values?.after || this.labelled !== data.queries) return this.setData(data);
         this.data = { ...this.data, ...data };
@@ -369,7 +369,7 @@ export class HeadView {
         this.numbers.showPinned();
     }
 
-    // Thousands of lines take longer than the maps: while the hand moves only the strongest are painted, and all when it
+    // Thousands of lines take longer than the maps: while the slider moves only the strongest are painted, and all when it
     // rests.
     paintLinesSoon() {
         const few = this.data.n <= FEW_LINES;

@@ -22,7 +22,7 @@ import { Why } from './why.js';
 const URL_REST = 250; // milliseconds before the address is written
 const WORK_DELAY = 120; // before 'computing' is written
 const MANY_HEADS = 16; // beyond it the overview needs the room of a column
-const HEAD_REST = 250; // without an answer before the maps that follow the hand are marked as older
+const HEAD_REST = 250; // without an answer before the maps that follow a slider are marked as older
 
 class Explorer extends ExplorerRequests {
     constructor() {
@@ -297,7 +297,7 @@ class Explorer extends ExplorerRequests {
                 this.prompt.chips.setPinned(this.state.view.pins.queries, this.state.view.pins.keys);
                 this.shown.set('tokens', this.aboutPart('tokens', this.runOf('')));
                 this.later();
-                // The shown head first: all the others come when the hand rests.
+                // The shown head first: all the others come when the slider rests.
                 if (this.state.layer === null) this.askOverview();
                 else this.askHead();
             },
@@ -467,7 +467,7 @@ class Explorer extends ExplorerRequests {
         await copyText(location.href, button);
     }
 
-    // ---- what goes on ----
+    // ---- work under way ----
 
     showWork() {
         const busy = this.connection.busy.size > 0 || this.busyWith;

@@ -14,7 +14,7 @@
 // values: rows x cols cells, row-major, each of step x step tokens (not always a whole number: token t lies in cell
 // floor(t / step), as reduce.c has it), beginning at token r0, c0. texts: what stands in the cells in place of their
 // numbers, a list as long as values, or none. The pointer and
-// the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
+// the keys are reported to the map's owner: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
 // onescape(), ondouble(pins), the pins before a double click. query or key is -1 where a label of the other axis is meant.
 import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
 import { MapInput } from './map_input.js';

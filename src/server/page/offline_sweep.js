@@ -265,7 +265,7 @@ export class SweepPart {
         const heads = head < 0 ? '' : `.h${head}`;
         const edit = `${target}@${layer < 0 ? '*' : layer}${heads}=${data.op}${eps === null ? '' : `:${eps}`}`;
         const shown = `${layer < 0 ? '' : ` --layer ${layer}`}${head < 0 ? '' : ` --head ${head}`}`;
-        return el('div', { class: 'command' }, el('p', { class: 'hint' }, 'The attention of it, for a prompt:'),
+        return el('div', { class: 'command' }, el('p', { class: 'hint' }, 'Its attention, for a prompt:'),
             el('code', {}, `qkv figure grid${shown} --baseline --col '${edit.split('=')[1]}=${edit}' -p TEXT -o head.html`));
     }
 

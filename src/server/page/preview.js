@@ -1,4 +1,4 @@
-// The shown head's map while the hand moves, made in the page: factors of q and k in the head's own layer are factors of
+// The shown head's map while a slider moves, made in the page: factors of q and k in the head's own layer are factors of
 // its scores (attention.js). The server's own numbers follow a few milliseconds later and replace it; they differ by
 // less than 1e-6.
 //

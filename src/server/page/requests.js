@@ -1,8 +1,8 @@
 // What the page asks the server for, and where the answers go. Explorer (main.js) stands on this: it has the state, the
 // parts, and the model.
 //
-// What follows the hand (the shown head's maps) is asked for at once, one request at a time; where the page can make the
-// map itself it shows that until the answer is there (preview.js). What comes when the hand
+// What follows a slider (the shown head's maps) is asked for at once, one request at a time; where the page can make the
+// map itself it shows that until the answer is there (preview.js). What comes when the slider
 // rests (overview, curve, next tokens, text) is asked for a moment later. Whatever belongs to another prompt or edit than
 // those that are chosen is marked as older (belongs.js).
 import { Channel } from './api.js';
@@ -12,7 +12,7 @@ import { factorOf, placeInEdits } from './notation.js';
 import { Preview, previewKey } from './preview.js';
 import { afterFrame, byId } from './text.js';
 
-const REST = 180; // milliseconds without a move: the hand rests
+const REST = 180; // milliseconds without a move: the slider rests
 const LONG_REST = 700; // before text is generated
 const FIRST_WORDS = 6; // tokens of it that come first
 
@@ -155,7 +155,7 @@ export class ExplorerRequests {
         if (reply.before) this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
         if (this.baseline?.about !== about) return;
         const shown = this.previewed?.about === about ? this.previewed.edits : null;
-        // The hand has moved on, and the page shows it already.
+        // The slider has moved since, and the page shows it already.
         if (shown !== null && shown === this.editsText && shown !== body.edits) return;
         const data = this.headData(facts, body.edits ? reply : {});
         if (shown !== null && shown === body.edits) this.head.settle(data);
@@ -180,7 +180,7 @@ export class ExplorerRequests {
         this.showWork();
     }
 
-    // When something was first seen: the frame behind it is out.
+    // When something was first seen: the frame with it is out.
     markFirst(name) {
         if (this.marked?.has(name)) return;
         (this.marked ??= new Set()).add(name);
@@ -209,7 +209,7 @@ export class ExplorerRequests {
         };
     }
 
-    // ---- the shown head while the hand moves ----
+    // ---- the shown head while a slider moves ----
 
     // The map of the edits as they are now, at once, where it can be made of scores. Was it?
     showPreview() {
@@ -225,7 +225,7 @@ export class ExplorerRequests {
         return true;
     }
 
-    // Scores for the slider, when the hand rests: the next moves are shown without waiting for the server.
+    // Scores for the slider, when the slider rests: the next moves are shown without waiting for the server.
     askScores() {
         const body = { ...this.headBody(), only: 'scores' },
             about = this.aboutHead(body, null),
@@ -245,7 +245,7 @@ export class ExplorerRequests {
     }
 
     headFailed(error) {
-        this.hasError = true; // what comes when the hand rests is not asked for
+        this.hasError = true; // what comes when the slider rests is not asked for
         this.forgetReport();
         if (!this.head.data && this.editsText) this.askBaseline();
         if (error.at !== null && error.at !== undefined) {
@@ -278,7 +278,7 @@ export class ExplorerRequests {
         return JSON.stringify([model, prompt, layer, head, window]);
     }
 
-    // ---- what comes when the hand rests ----
+    // ---- what comes when the slider rests ----
 
     after(name, delay, act) {
         clearTimeout(this.timers.get(name));
@@ -295,7 +295,7 @@ export class ExplorerRequests {
 
     later(moving = true) {
         const delay = moving ? REST : REST / 2;
-        // One thing is computed at a time: what the hand waits for must not wait for these.
+        // One thing is computed at a time: what a moving slider waits for must not wait for these.
         for (const name of ['overview', 'curve', 'next', 'generate', 'losses', 'why']) this.channels[name].drop();
         this.after('rest', delay, () => {
             if (!this.tokens || this.state.layer === null || this.hasError) return;
@@ -389,7 +389,7 @@ export class ExplorerRequests {
         );
     }
 
-    // An answer leaves out what it does not need, and says that such an edit did not run: /api/head what lies behind the
+    // An answer leaves out what it does not need, and says that such an edit did not run: /api/head what comes after the
     // map, /api/next queries of the last layer but one. Of answers about one run, what ran in either is shown.
     showReport({ model, prompt, edits }, list, whole) {
         const about = JSON.stringify([model, prompt, edits]),

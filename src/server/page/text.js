@@ -65,7 +65,7 @@ const MARKS = new Map([
     ['\u00a0', '⍽'],
 ]);
 
-// Of these nothing is seen, or only a gap: blanks other than the ordinary one, controls, and marks of format, some of
+// Of these nothing is seen, or only a gap: spaces other than the ordinary one, controls, and marks of format, some of
 // which turn the direction of what follows. Signs that stand over numbers (U+0600 and others) are of that kind, and seen.
 const UNSEEN = /[\p{Zs}\p{Zl}\p{Zp}\p{Cf}\p{Cc}\u2800\u3164\uffa0]/u;
 const SEEN_FORMAT = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u;
@@ -80,7 +80,7 @@ function isPartOf(c, last, next) {
     return /[\u{e0020}-\u{e007f}]/u.test(c) && /[\u{1f3f4}\u{e0020}-\u{e007e}]/u.test(last);
 }
 
-// A token as it is read: controls as signs, what is not seen as its code, blanks inside kept.
+// A token as it is read: controls as signs, what is not seen as its code, spaces inside kept.
 function visibleText(text) {
     const letters = [...text];
     return letters
@@ -103,14 +103,14 @@ export function plainNumber(text) {
     return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
 }
 
-// For axes, as the figures have it: without the blank in front, cut where it is long.
+// For axes, as the figures have it: without the space in front, cut where it is long.
 export function axisLabel(text, most = 14) {
     const shown = /^ +$/.test(text) ? '␣'.repeat(text.length) : visibleText(text.replace(/^ /, ''));
     const letters = [...shown];
     return letters.length > most ? letters.slice(0, most - 1).join('') + '…' : shown;
 }
 
-// For chips and tables: every blank is seen.
+// For chips and tables: every space is seen.
 export function tokenText(text) {
     return visibleText(text).replace(/ /g, '·');
 }
@@ -179,7 +179,7 @@ export function clampNumber(value, low, high) {
     return Math.min(Math.max(value, low), high);
 }
 
-// Behind the painting of the next frame.
+// After the painting of the next frame.
 export function afterFrame(act) {
     requestAnimationFrame(() => setTimeout(act));
 }

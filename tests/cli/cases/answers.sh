@@ -1,9 +1,9 @@
-# Answers of several tokens, and texts that are tokens only with a blank before them, which is said.
+# Answers of several tokens, and texts that are tokens only with a space before them, which is said.
 next() { qkv next -t 1 -p 'The river runs to the' "$@"; }
 next --answer ' wide blue sea' --answer sea --of sea --variant 'z@2[-1]=zero'
 next --answer ' wide blue sea' --variant 'v@1=scale:0.5' -o - | sed 's/\(\.[0-9]\{4\}\)[0-9]*/\1/g'
 next --answer ' wide blue sea' --table answers -o - | sed 's/\(\.[0-9]\{4\}\)[0-9]*/\1/g'
-# A blank that one of two answers needs is put before both.
+# A space that one of two answers needs is put before both.
 next --diff sea/or | tail -n 1
 qkv lens -t 1 -p 'The river runs to the' --answer or/sea --top 1 | tail -n 1
 # Several tokens that do not begin with a space are as they are written, which is said.

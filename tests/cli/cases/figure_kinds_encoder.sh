@@ -1,4 +1,4 @@
-# An encoder's queries see all keys: no cell is masked, and the first query has weights behind itself.
+# An encoder's queries see all keys: no cell is masked, and the first query has weights after itself.
 numbers() { # the values of the first panel, a row to a line
     python3 - "$1" <<'PY'
 import ast, struct, sys, zipfile
@@ -19,7 +19,7 @@ qkv figure grid -m "$model" --tokens 5,6,7,8 --tokens 9,8 --layer 0 --head 0 --t
     --report grid.html
 numbers heads.npz
 numbers rows.npz
-# The default model is no encoder; a row of the figure rows is no query.
+# The default model is not an encoder; a row of the figure rows is not a query.
 qkv figure heads --tokens 5,6,7,8 --text text -o decoder_heads.svg
 qkv figure rows --tokens 5,6,7,8 --query 1 --text text -o decoder_rows.svg
 qkv figure grid --tokens 5,6,7,8 --tokens 9,8 --layer 0 --head 0 --text text -o decoder_grid.svg \

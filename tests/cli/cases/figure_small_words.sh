@@ -1,4 +1,4 @@
-# One token is no tokens, and no line breaks inside the name with its version. In a PDF the small
+# One token is not "tokens", and no line breaks inside the name with its version. In a PDF the small
 # print is UTF-16 in hexadecimal digits.
 hexadecimal() {
     python3 -c 'import sys; print(sys.argv[1].encode("utf-16-be").hex().upper())' "$1"

@@ -24,7 +24,7 @@ try -p 'The river' -o - --json
 try -p 'The river' -o out.jsonl --format jsonl
 try -p 'The river' -o - --format npz
 try -p 'The river' -o - --format txt
-# All prompts are looked at before the first one goes on, and captures too.
+# All prompts are looked at before the first one is continued, and captures too.
 { echo 'The river'; for i in $(seq 300); do printf 'river '; done; echo; } >two.txt
 try -f two.txt -n 4
 try -p 'The river' -n 4 --capture weather -o out.safetensors

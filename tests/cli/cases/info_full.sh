@@ -1,2 +1,2 @@
-# A full disk behind standard output is a failure.
+# A full disk under standard output is a failure.
 qkv info >/dev/full

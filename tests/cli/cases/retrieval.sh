@@ -1,4 +1,4 @@
-# Retrieval heads: rankings with the answer fed, needles from a file, files to go on from, and what is refused.
+# Retrieval heads: rankings with the answer fed, needles from a file, files to resume from, and what is refused.
 needle='The key to the old boathouse hangs behind the kitchen clock, next to the calendar.'
 qkv recipe retrieval-heads -t 1 --set decode=forced --set lengths=70,100 --set depths=0,1 -o heads.png -o page.html \
     -o all.json

@@ -1,5 +1,5 @@
 # Ctrl-C in the middle of work that would take a minute or more: it ends soon, its exit status tells of the signal, and
-# nothing half-written stays behind.
+# nothing half-written is left.
 shape=4,8,8,512,1024,300,16384
 wide=4,8,8,1024,3072,300
 for s in $shape $wide; do

@@ -1,4 +1,4 @@
-# A sweep, its export, and going on with a finished one.
+# A sweep, its export, and resuming a finished one.
 sweep="qkv sweep -p 'The river runs to the sea.' --layers 0,2 --heads 1 --targets none,q,v"
 eval "$sweep --epsilon 0.5,1e-3 --metrics sink,tv -o r.sqlite" 2>stderr || cat stderr
 ls

@@ -21,7 +21,7 @@ done
 qkv sweep export cells.sqlite -o cells.csv && cmp cell.csv cells.csv && wc -l <cells.csv
 # An estimate ends too: there is nothing for the others to wait for.
 run -n 3 qkv sweep $sweep --explain 2>stderr || cat stderr
-# The second process is killed, which ends them all; started again, they go on.
+# The second process is killed, which ends them all; started again, they resume.
 cat >rank.sh <<END
 echo \$\$ >rank.\$OMPI_COMM_WORLD_RANK
 exec qkv sweep $sweep -o killed.sqlite

@@ -23,7 +23,7 @@ check qkv run -p one
 check qkv figure modify
 check qkv convert model
 check qkv sweep -p one --output=
-# Names that are no place for results.
+# Names that are not places for results.
 for name in /dev/null . nowhere/x.sqlite; do
     $sweep -o "$name" 2>&1 | tail -n 1 >&2
 done
