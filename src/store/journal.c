@@ -339,7 +339,7 @@ int qkv_journal_open(qkv_journal *file, const char *path, const qkv_journal_work
                      qkv_error *err) {
     *file = (qkv_journal){0};
     int status = qkv_file_lock_take(&file->lock, path, err);
-    /* Nobody else makes or removes it while we have the lock. */
+    /* No other process makes or removes it while we have the lock. */
     const int is_new = status == QKV_OK && access(file->lock.target, F_OK) != 0;
     if (status == QKV_OK) status = qkv_database_open(&file->db, path, QKV_DATABASE_WRITE, err);
     if (status == QKV_OK) status = make_or_check(file, work, err);

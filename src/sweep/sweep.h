@@ -56,7 +56,7 @@ struct qkv_sweep {
 };
 
 /* spec.c: a sweep of a specification that was never a text. Of patching, `prompts` are the pairs' clean and corrupt ones
- * by turns, and the objects in `pairs` have answers alone; NULL: the specification has them. */
+ * in turn, and the objects in `pairs` have answers alone; NULL: the specification has them. */
 int qkv_sweep_make(qkv_sweep **out, const qkv_model *model, const json_t *object,
                    const qkv_own_prompts *prompts, qkv_error *err);
 /* One more who needs the sweep and frees it. */
