@@ -24,6 +24,7 @@ static const ref_family table[] = {
      .keeps_shares = 1},
     {"granitemoe", REF_RMS, REF_BEFORE, REF_REORDERED, .activation = REF_SILU, .divides_logits = 1},
     {"qwen2moe", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .keeps_shares = 1},
+    {"glm4", REF_RMS, REF_BEFORE_AND_AFTER, REF_ADJACENT, .activation = REF_SILU, .fused_gate = 1},
     {"olmo2", REF_RMS, REF_AFTER, REF_HALVES, .activation = REF_SILU, .head_norm = REF_ALL_HEADS,
      .full_every = 4, .unscaled_windows = 1},
     {"gemma", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_GELU_TANH, .sqrt_embedding = 1},

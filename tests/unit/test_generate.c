@@ -184,7 +184,7 @@ static void check_family(const char *name) {
     X(gpt_neox_seq) X(gpt_oss) X(gpt_oss_yarn) X(granite) X(llama) X(llama3_rope) X(llama_gqa) \
     X(mistral) X(mixtral) X(olmo2) X(phi) X(phi3) X(qwen2) X(qwen3) X(qwen3_moe) X(smollm3) \
     X(stablelm) X(stablelm_par) X(starcoder2) X(seed_oss) X(ernie4_5) X(olmo3) X(arcee) \
-    X(gpt_bigcode) X(olmo) X(olmoe) X(granitemoe) X(qwen2_moe)
+    X(gpt_bigcode) X(olmo) X(olmoe) X(granitemoe) X(qwen2_moe) X(glm4)
 /* clang-format on */
 
 #define FAMILY_TEST(name)                                                                          \

@@ -33,6 +33,7 @@
     X(gemma)                                                                                       \
     X(gemma2)                                                                                      \
     X(gemma3)                                                                                      \
+    X(glm4)                                                                                        \
     X(gpt2)                                                                                        \
     X(gpt_bigcode)                                                                                 \
     X(gpt_neox)                                                                                    \

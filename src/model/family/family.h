@@ -228,6 +228,7 @@ typedef struct qkv_family {
     X(seed_oss)                                                                                    \
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
+    X(glm4)                                                                                        \
     X(bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;
