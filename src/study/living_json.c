@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "study/living.h"
 #include "study/report.h"
 

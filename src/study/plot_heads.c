@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "study/living.h"
+#include "sweep/sweep.h"
 
 enum { MOST_NUMBERS = 1 << 20, MOST_PROMPTS = 8 }; /* of a page */
 

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "qkv/chart.h"
 #include "study/plot_living.h"
 #include "study/print.h"

@@ -8,7 +8,9 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "study/living.h"
+#include "study/study.h"
 #include "study/study_maps.h"
 
 enum { MOST_ROWS = 5000 }; /* of a table */
