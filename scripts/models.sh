@@ -53,8 +53,8 @@ qkv reads.
 Of models for images and text the language part is opened: `Gemma3ForConditionalGeneration` (Gemma 3 4B and larger),
 `Mistral3ForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
 `LlavaOnevisionForConditionalGeneration`, `VipLlavaForConditionalGeneration`; within them, language parts of the types
-`gemma3_text`, `granite`, `llama`, `mistral`, `phi3`, `qwen2` and `qwen3`. Activations are SiLU and GELU, exact or in
-its tanh form, whichever the config names (`silu`, `gelu`, `gelu_new`, `gelu_fast`, ...).
+`gemma3_text`, `granite`, `llama`, `mistral`, `phi3`, `qwen2` and `qwen3`. Activations are SiLU, GELU,
+exact or in its tanh form, ReLU and its square, whichever the config names (`silu`, `gelu`, `gelu_new`, `relu2`, ...).
 
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
 in width; ALiBi; multi-head latent attention; shared experts.
@@ -63,8 +63,8 @@ in width; ALiBi; multi-head latent attention; shared experts.
 
 Weights of any type are converted to F32, and all arithmetic is F32. So a quantised file gives exactly what an F32
 file with the same, dequantised values gives: `tests/unit/test_hf_convert.c` and `test_synthetic.c` run every type
-that ggml can write. The experts of a layer are converted to F32 all at once: many experts take memory (`--memory`
-does not bound it) and time.
+that ggml can write. Weights are converted in tiles that stay in the cache, those of experts too: no matrix takes memory
+beyond the file.
 EOF
 } >"$page.part"
 mv "$page.part" "$page"

@@ -8,6 +8,7 @@
 int qkv_own_prompt_copy(qkv_own_prompt *to, const qkv_own_prompt *from, qkv_error *err) {
     to->flags = from->flags;
     to->n_new = from->n_new;
+    to->is_written = from->is_written;
     to->tokens = qkv_calloc(from->n_tokens, sizeof *to->tokens);
     if (!to->tokens) return qkv_fail_memory(err);
     if (from->n_tokens) memcpy(to->tokens, from->tokens, from->n_tokens * sizeof *to->tokens);

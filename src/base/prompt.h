@@ -17,6 +17,7 @@ typedef struct qkv_own_prompt {
     size_t n_tokens;
     size_t n_new;   /* how many of them were generated: the last ones */
     uint32_t flags; /* of qkv_tokenize_flags, with which the text became tokens */
+    int is_written; /* it did not: the tokens were given, and the text is for records */
     char *name;     /* of a source; else NULL */
     char **labels;  /* n_tokens texts for axes; NULL: none */
 } qkv_own_prompt;

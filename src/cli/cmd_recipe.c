@@ -197,7 +197,7 @@ static int help_recipe(const char *name, qkv_error *err) {
     if (status == QKV_OK) status = sweep_spec_read(&recipe, path, err);
     const char *title = json_string_value(json_object_get(recipe, "title")),
                *about = json_string_value(json_object_get(recipe, "about")),
-               *kind = recipe_study_kind(recipe);
+               *kind = json_string_value(json_object_get(recipe, "study"));
     if (status == QKV_OK) {
         printf("Usage: qkv recipe %s [OPTION]...\n\n", name);
         if (title) cli_print_paragraph(title, 0);

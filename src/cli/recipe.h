@@ -19,8 +19,6 @@ typedef struct recipe_args {
 
 /* 1 when the recipe is a study rather than a sweep. */
 int recipe_is_study(const json_t *recipe);
-/* The kind of its study; recipes may have a former name of it. */
-const char *recipe_study_kind(const json_t *recipe);
 int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err);
 
 #endif

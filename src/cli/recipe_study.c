@@ -15,34 +15,14 @@ int recipe_is_study(const json_t *recipe) {
     return json_object_get(recipe, "study") != NULL;
 }
 
-const char *recipe_study_kind(const json_t *recipe) {
-    const char *given = json_string_value(json_object_get(recipe, "study")), *name;
-    for (size_t i = 0; given && (name = qkv_study_kind_name(i)); i++) {
-        qkv_study_kind kind = QKV_STUDY_KIND_INIT;
-        const int known = qkv_study_get_kind(name, &kind, NULL) == QKV_OK;
-        if (known && kind.former && strcmp(kind.former, given) == 0) return name;
-    }
-    return given;
-}
-
-static int check_keys(const json_t *recipe, const char *path, qkv_error *err) {
-    static const char *const known[] = {"title", "about", "study", "options", "prompts"};
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)recipe, key, value) {
-        size_t i = 0, n = sizeof known / sizeof *known;
-        while (i < n && strcmp(key, known[i]) != 0) i++;
-        if (i == n)
-            return qkv_fail(err, QKV_ERR_FORMAT,
-                            "%s: the recipe of a study has no '%s'; it has title, about, study, "
-                            "options, prompts",
-                            path, key);
-    }
-    const json_t *options = json_object_get(recipe, "options");
-    if (!json_is_string(json_object_get(recipe, "study")) || (options && !json_is_object(options)))
-        return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s: 'study' is the name of one, and 'options' an object", path);
-    return QKV_OK;
+static int load(qkv_study **out, const json_t *recipe, const char *path, qkv_error *err) {
+    char *text = qkv_json_dump(recipe, JSON_REAL_PRECISION(17));
+    qkv_error why = {0};
+    const int status = text ? qkv_study_load(out, text, &why) : qkv_fail_memory(err);
+    free(text);
+    if (status == QKV_OK || status == QKV_ERR_MEMORY) return status;
+    (void)cli_name_fields(status, &why);
+    return qkv_fail(err, status, "%s: %s", path, why.message);
 }
 
 /* ---- options ---- */
@@ -149,22 +129,10 @@ static int set_heads(qkv_study *study, const json_t *options, const recipe_args 
     return status;
 }
 
-static int set_own(qkv_study *study, const json_t *options, const char *path, qkv_error *err) {
-    if (!options) return QKV_OK;
-    char *text = qkv_json_dump(options, JSON_REAL_PRECISION(17));
-    qkv_error why = {0};
-    int status = text ? qkv_study_set_json(study, text, &why) : qkv_fail_memory(err);
-    free(text);
-    if (status == QKV_OK || status == QKV_ERR_MEMORY) return status;
-    (void)cli_name_fields(status, &why);
-    return qkv_fail(err, status, "%s: %s", path, why.message);
-}
-
 static int set_options(qkv_study *study, const json_t *recipe, const recipe_args *args,
-                       const char *path, qkv_error *err) {
+                       qkv_error *err) {
     const json_t *own = json_object_get(recipe, "options");
-    int status = set_own(study, own, path, err);
-    if (status == QKV_OK) status = set_needles(study, args->needles, err);
+    int status = set_needles(study, args->needles, err);
     for (size_t i = 0; i < args->set.n && status == QKV_OK; i++)
         status = set_one(study, args->set.items[i].value, err);
     if (status == QKV_OK) status = set_file(study, "phrases", args->phrases, err);
@@ -220,30 +188,30 @@ static int add_bundled(recipe_prompts *to, const char *kind, qkv_error *err) {
     return status == QKV_OK ? add_prompt(to, to->path, CLI_PROMPT_LINES, err) : status;
 }
 
-static int find_prompts(recipe_prompts *to, const json_t *recipe, const char *path,
-                        const cli_chat *chat, qkv_error *err) {
+static int find_prompts(recipe_prompts *to, const json_t *recipe, const char *kind,
+                        const char *path, const cli_chat *chat, qkv_error *err) {
     const json_t *own = json_object_get(recipe, "prompts");
     if (chat->column) return cli_usage(err, "--column is of a CSV file: give it with -f");
     if (own) return add_own(to, own, path, err);
-    return add_bundled(to, recipe_study_kind(recipe), err);
+    return add_bundled(to, kind, err);
 }
 
 /* ---- running ---- */
 
 int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err) {
     const recipe_args *args = call->args;
-    const char *kind = recipe_study_kind(recipe);
     recipe_prompts found = {0};
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
     qkv_study *study = NULL;
-    int status = check_keys(recipe, path, err);
-    if (status == QKV_OK) status = qkv_study_new(&study, kind, err);
-    if (status == QKV_OK) status = set_options(study, recipe, args, path, err);
+    int status = load(&study, recipe, path, err);
+    if (status == QKV_OK) status = qkv_study_get_info(study, &info, err);
+    if (status == QKV_OK) status = set_options(study, recipe, args, err);
     if (status == QKV_OK && !args->flags.prompts.n)
-        status = find_prompts(&found, recipe, path, &args->flags.chat, err);
+        status = find_prompts(&found, recipe, info.kind, path, &args->flags.chat, err);
     const cli_list *prompts = args->flags.prompts.n ? &args->flags.prompts : &found.list;
     const cli_chat texts = {.column = args->flags.chat.column, .pattern = args->flags.chat.pattern};
     const cli_study_job job = {.study = study,
-                               .kind = kind,
+                               .kind = info.kind,
                                .how = &args->study,
                                .settings_kind = "lens",
                                .models = {args->model, NULL},

@@ -194,10 +194,11 @@ static int read_scaling(qkv_model *model, qkv_rope *rope, qkv_error *err) {
 
 static int read_bases(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
-    double base, local;
+    double base, local = (double)model->family->local_base;
     int status = read_float(model, "freq_base", 1.0001, 1e12, 10000, &base, err);
     if (status == QKV_OK)
-        status = read_float(model, "freq_base_swa", 1.0001, 1e12, 10000, &local, err);
+        status = read_float(model, "freq_base_swa", 1.0001, 1e12, local != 0 ? local : base, &local,
+                            err);
     if (status != QKV_OK) return status;
     hp->rope[QKV_ROPE_GLOBAL] = (qkv_rope){.base = (float)base, .attn_factor = 1};
     hp->rope[QKV_ROPE_LOCAL] = (qkv_rope){.base = (float)local, .attn_factor = 1};

@@ -155,7 +155,7 @@ static const char *const display_names[] = {"scale", "colormap", "skip_keys",
 static json_t *find_asked(const json_t *recipe) {
     json_t *asked = qkv_json_copy(json_object_get(recipe, "options"));
     json_t *look = json_object_get(recipe, "look");
-    if (asked && look && json_object_update(asked, look) != 0) {
+    if (asked && look && qkv_json_put_all(asked, look) != 0) {
         json_decref(asked);
         return NULL;
     }

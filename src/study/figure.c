@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
-#include "study/living.h"
 
 const figure_part qkv_figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
 
@@ -240,7 +239,7 @@ static void release_cell(figure_cell *cell) {
     free(cell->values);
     free(cell->pattern);
     free(cell->before);
-    qkv_living_release_factors(&cell->factors);
+    qkv_edit_factors_release(&cell->factors);
 }
 
 void qkv_figure_free(qkv_figure *fig) {
@@ -255,7 +254,7 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->shown.heads);
     for (size_t i = 0; fig->plain && i < fig->prompts.n; i++) free(fig->plain[i]);
     free(fig->plain);
-    qkv_living_free(fig->living, fig->prompts.n);
+    qkv_figure_scores_free(fig->scores, fig->prompts.n);
     for (size_t i = 0; i < fig->warnings.n; i++) free(fig->warnings.items[i]);
     free(fig->warnings.items);
     qkv_own_prompts_release(&fig->prompts);

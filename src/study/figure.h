@@ -10,7 +10,7 @@
  *     figure_watch.c    the same    where panels are put together of many heads or layers
  *     study_recipe.c    recipe      how to make it again, and what came out
  *     figure_notes.c    notes       small print
- *     living.c          living      what an HTML page needs, where it is asked for
+ *     figure_scores.c   scores      what an HTML page needs, where it is asked for
  *     report.c          report      where it is asked for
  *     figure_page.c     grid        labels, colours, style; draw/ makes the page
  *     figure_write.c    bytes       every format, to a file or to memory
@@ -22,10 +22,11 @@
 #define QKV_STUDY_FIGURE_H
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "qkv/edit_data.h"
 #include "qkv/figure.h"
-#include "study/living_factors.h"
+#include "study/figure_scores.h"
 #include "study/prompt.h"
 #include "study/study_recipe.h"
 
@@ -58,7 +59,7 @@ typedef struct figure_cell {
                                many cells as are watched, and `before` the unmodified one */
     float *before;
     size_t map_rows, map_cols, map_step; /* of these; tokens of a cell */
-    living_factors factors;              /* for a page */
+    edit_factors factors;                /* for a page */
     double
         output_kl; /* what the edits do to the next token, for a report; NaN where there is none */
 } figure_cell;
@@ -78,7 +79,6 @@ typedef struct figure_places {
 } figure_places;
 
 struct report;
-struct living;
 
 struct qkv_figure {
     qkv_figure_kind kind;
@@ -106,7 +106,7 @@ struct qkv_figure {
     char **row_names;    /* rows: at the left of the panels */
     size_t n_row_names;
     float **plain;         /* per prompt: the unmodified map, [T, T], for a report or a page */
-    struct living *living; /* for a page; NULL unless asked for */
+    figure_scores *scores; /* for a page; NULL unless asked for */
     const char *title;     /* below the grid, unless the options have one */
     qkv_text operations;   /* for the small print */
     char *small_print;
@@ -224,6 +224,11 @@ double qkv_figure_log_floor(const qkv_figure *fig);
 int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err);
 /* What is drawn and how; the grid is the figure's. */
 int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err);
+
+/* html_figure.c: appends the page. */
+int qkv_figure_html(const qkv_figure *fig, qkv_text *out, qkv_error *err);
+/* All maps and scores that it shows: its first part. */
+int qkv_html_figure_part(const qkv_figure *fig, json_t **out, qkv_error *err);
 
 /* ---- report.c ---- */
 

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "qkv/measure.h"
 #include "study/figure.h"
-#include "study/living.h"
 
 /* ---- plan ---- */
 
@@ -222,8 +221,8 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = fill_cell(fig, &fig->cells[i], result, err);
     }
-    if (status == QKV_OK && fig->living) {
-        status = qkv_living_take(fig, session, prompt, plan, result, err);
+    if (status == QKV_OK && fig->scores) {
+        status = qkv_figure_scores_take(fig, session, prompt, plan, result, err);
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
@@ -235,7 +234,7 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
 
 /* A prompt is one run and, where one head is shown, one more for a page and for a report. */
 static int compute_prompts(qkv_figure *fig, qkv_session *session, qkv_error *err) {
-    const int more = (fig->living != NULL) + (fig->options.report != 0);
+    const int more = (fig->scores != NULL) + (fig->options.report != 0);
     const int n_runs = qkv_figure_is_watched(fig) ? 1 : 1 + more;
     int status = qkv_session_begin_work(session, "runs", (double)fig->prompts.n * n_runs, err);
     if (status != QKV_OK) return status;
@@ -251,7 +250,7 @@ int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     if (fig->options.report || fig->options.living) {
         fig->plain = qkv_calloc(fig->prompts.n, sizeof *fig->plain);
         if (!fig->plain) return qkv_fail_memory(err);
-        status = qkv_living_new(&fig->living, fig, qkv_session_model(session), err);
+        status = qkv_figure_scores_new(&fig->scores, fig, qkv_session_model(session), err);
     }
     return status == QKV_OK ? compute_prompts(fig, session, err) : status;
 }

@@ -198,7 +198,7 @@ static int prepare(watch *w, qkv_figure *fig, size_t prompt, int has_edits, qkv_
     number_places(w->layer_at, shown->all_layers, shown->layers, shown->n_layers);
     number_places(w->head_at, shown->all_heads, shown->heads, shown->n_heads);
     const int status = prepare_set(w, &w->drawn, has_edits, err);
-    if (status != QKV_OK || !fig->living) return status;
+    if (status != QKV_OK || !fig->scores) return status;
     /* A page counts tokens by the cell. */
     return prepare_set(w, &w->live, has_edits, err);
 }

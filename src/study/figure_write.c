@@ -15,7 +15,7 @@
 #include "qkv/store.h"
 #include "store/store_formats.h"
 #include "study/figure.h"
-#include "study/living.h"
+#include "study/html_page.h"
 #include "study/print.h"
 #include "study/recipe_file.h"
 
@@ -244,7 +244,7 @@ static int warn_hatched(qkv_figure *fig, qkv_error *err) {
 }
 
 static int check_page(qkv_figure *fig, const char *format, qkv_error *err) {
-    if (fig->living) return warn_hatched(fig, err);
+    if (fig->scores) return warn_hatched(fig, err);
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "a figure made without `living` or `report` cannot be written as %s", format);
 }

@@ -77,7 +77,7 @@ static int put_fields(json_t *recipe, const qkv_figure_options *o, json_t *work,
                       qkv_error *err) {
     json_t *with =
         json_pack("{s:o, s:o, s:b}", "options", work, "look", look, "report", (int)o->report);
-    const int failed = !with || json_object_update(recipe, with) != 0;
+    const int failed = !with || qkv_json_put_all(recipe, with) != 0;
     json_decref(with);
     json_object_del(recipe, "rows");
     json_object_del(recipe, "cols");

@@ -13,15 +13,15 @@
 
 #include "base/fail.h"
 #include "run/run.h"
-#include "study/living.h"
+#include "study/figure_scores.h"
 
 #define TINY_FACTOR "9.094947017729282379150390625e-13" /* 2^-40 */
 static const double TINY_INVERSE = 1099511627776;
 
 /* ---- scores ---- */
 
-int qkv_living_add_scores(qkv_plan *plan, int32_t layer, int32_t head, double softcap,
-                          qkv_error *err) {
+int qkv_scores_capture(qkv_plan *plan, int32_t layer, int32_t head, double softcap,
+                       qkv_error *err) {
     char place[48], text[96];
     snprintf(place, sizeof place, head < 0 ? "@%d" : "@%d.h%d", (int)layer, (int)head);
     snprintf(text, sizeof text, "scores%s", place);
@@ -31,7 +31,7 @@ int qkv_living_add_scores(qkv_plan *plan, int32_t layer, int32_t head, double so
     return qkv_plan_add_variant(plan, text, NULL, err);
 }
 
-void qkv_living_uncap(float *to, const float *from, size_t n, double softcap) {
+void qkv_scores_uncap(float *to, const float *from, size_t n, double softcap) {
     for (size_t i = 0; i < n; i++) {
         to[i] = softcap != 0 ? (float)((double)from[i] * TINY_INVERSE) : from[i];
     }
@@ -52,15 +52,14 @@ int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens
     qkv_result *result = NULL;
     qkv_tensor found = QKV_TENSOR_INIT;
     int status = qkv_plan_new(&plan, model, tokens, n_tokens, err);
-    if (status == QKV_OK)
-        status = qkv_living_add_scores(plan, layer, head, info->attn_softcap, err);
+    if (status == QKV_OK) status = qkv_scores_capture(plan, layer, head, info->attn_softcap, err);
     if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
     if (status == QKV_OK &&
         !qkv_result_get(result, info->attn_softcap != 0, QKV_SITE_SCORES, layer, &found))
         status =
             qkv_fail(err, QKV_ERR_BACKEND, "the run did not return scores of layer %d", (int)layer);
     if (status == QKV_OK)
-        qkv_living_uncap(out, found.data, n_tokens * n_tokens, info->attn_softcap);
+        qkv_scores_uncap(out, found.data, n_tokens * n_tokens, info->attn_softcap);
     qkv_result_free(result);
     qkv_plan_free(plan);
     return status;

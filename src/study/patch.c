@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/steps.h"
 #include "qkv/sweep_reader.h"
+#include "sweep/patching.h"
 #include "sweep/sweep.h"
 
 #define DIRECTIONS "auto|denoise|noise|both"
@@ -87,29 +88,26 @@ void qkv_patch_range(const patch_cells *c, size_t cell, size_t metric, double *l
 
 /* ---- the specification ---- */
 
-static json_t *prompt_json(const qkv_own_prompt *prompt) {
-    if (prompt->text && prompt->flags & QKV_TOKENIZE_ADD_SPECIAL &&
-        strlen(prompt->text) == prompt->length)
-        return json_stringn(prompt->text, prompt->length);
-    json_t *ids = json_array();
-    for (size_t i = 0; i < prompt->n_tokens; i++)
-        qkv_json_push(ids, json_integer(prompt->tokens[i]));
-    return ids;
+/* NULL where memory was short: what it becomes part of is spoiled, too. */
+static json_t *whole(json_t *value) {
+    if (!qkv_json_is_spoiled(value)) return value;
+    json_decref(value);
+    return NULL;
 }
 
+/* The prompts' answers; the prompts themselves have tokens already. */
 static json_t *pairs_json(const study_inputs *in, const json_t *answers) {
     json_t *pairs = json_array();
-    for (size_t i = 0; i + 1 < in->prompts.n; i += 2) {
-        json_t *pair = json_pack("{s:o, s:o}", "clean", prompt_json(&in->prompts.items[i]),
-                                 "corrupt", prompt_json(&in->prompts.items[i + 1]));
+    for (size_t i = 0; i < in->prompts.n / 2; i++) {
+        json_t *pair = json_object();
         static const char *const keys[] = {"answer", "wrong"};
         for (size_t k = 0; k < 2; k++) {
-            json_t *text = json_array_get(json_array_get(answers, i / 2), k);
+            json_t *text = json_array_get(json_array_get(answers, i), k);
             if (json_is_string(text)) qkv_json_put(pair, keys[k], json_incref(text));
         }
-        qkv_json_push(pairs, pair);
+        qkv_json_push(pairs, whole(pair));
     }
-    return pairs;
+    return whole(pairs);
 }
 
 static json_t *lines_json(const char *lines) {
@@ -119,7 +117,7 @@ static json_t *lines_json(const char *lines) {
         qkv_json_push(list, json_stringn(lines, n));
         lines += n + (lines[n] == '\n');
     }
-    return list;
+    return whole(list);
 }
 
 /* Sites stand in lines, between commas, or both. */
@@ -175,10 +173,10 @@ static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const void *giv
     if (o->freeze_mlps) qkv_json_put(spec, "freeze_mlps", json_true());
     if (in->prompts.items[0].text && in->prompts.items[0].flags & QKV_TOKENIZE_PARSE_SPECIAL)
         qkv_json_put(spec, "parse_special", json_true());
-    char *text = spec ? qkv_json_dump(spec, 0) : NULL;
     if (status == QKV_OK)
-        status = text ? qkv_sweep_new(sweep, in->model, text, err) : qkv_fail_memory(err);
-    free(text);
+        status = qkv_json_is_spoiled(spec)
+                     ? qkv_fail_memory(err)
+                     : qkv_sweep_make(sweep, in->model, spec, &in->prompts, err);
     json_decref(spec);
     json_decref(answers);
     return status;
@@ -282,11 +280,9 @@ static int take_means(patch_cells *c, const double *values, qkv_error *err) {
 static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_options *o,
                        qkv_error *err) {
     json_t *metrics = lines_json(o->metric), *answers = NULL;
-    const char *spec = qkv_sweep_spec(sweep);
-    json_t *object = qkv_json_parse(spec, strlen(spec), 0, NULL);
-    const json_t *pairs = json_object_get(object, "pairs");
-    const int status = metrics && object ? read_answers(o, json_array_size(pairs), &answers, err)
-                                         : qkv_fail_memory(err);
+    const qkv_patching *patching = sweep->patching;
+    const int status =
+        metrics ? read_answers(o, patching->n_pairs, &answers, err) : qkv_fail_memory(err);
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const char *given = json_string_value(json_array_get(metrics, i));
         if (strcmp(given, qkv_sweep_metric(sweep, i)) != 0)
@@ -298,10 +294,10 @@ static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_opt
         qkv_study_warn(study, "%s", warning);
     size_t n = 0;
     for (size_t i = 0; i < 2 * json_array_size(answers); i++) {
-        const json_t *given = json_array_get(json_array_get(answers, i / 2), i % 2);
-        const json_t *taken =
-            json_object_get(json_array_get(pairs, i / 2), i % 2 ? "wrong" : "answer");
-        n += json_is_string(given) && !json_equal(given, taken);
+        const char *given =
+            json_string_value(json_array_get(json_array_get(answers, i / 2), i % 2));
+        const char *taken = patching->pairs[i / 2].texts[i % 2];
+        n += given && (!taken || strcmp(given, taken) != 0);
     }
     if (n)
         qkv_study_warn(
@@ -310,7 +306,6 @@ static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_opt
             "taken so",
             n);
     json_decref(answers);
-    json_decref(object);
     json_decref(metrics);
     return status;
 }
@@ -321,7 +316,7 @@ static int make(qkv_study *study, const study_inputs *in, const void *given, qkv
     const patch_options *options = given;
     patch_cells cells = {0};
     double *values = NULL;
-    int status = make_sweep(&cells.sweep, in, options, err);
+    int status = qkv_study_get_sweep(study, in, options, &cells.sweep, err);
     if (status == QKV_OK) {
         cells.n_pairs = in->prompts.n / 2;
         cells.n_metrics = qkv_sweep_n_metrics(cells.sweep);

@@ -7,7 +7,7 @@
 #include "base/sized.h"
 #include "qkv/measure.h"
 #include "study/plot.h"
-#include "study/plot_living.h"
+#include "study/plot_numbers.h"
 #include "study/print.h"
 
 enum { MOST_BARS = 2000 };
@@ -163,7 +163,7 @@ static int make(qkv_plot *p, qkv_error *err) {
     if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
     if (status == QKV_OK) status = qkv_plot_notes(p, err);
     if (status != QKV_OK || !p->options.living) return status;
-    return qkv_plot_living_new(&p->living, p, err);
+    return qkv_plot_numbers_new(&p->numbers, p, err);
 }
 
 int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_options *options,
@@ -198,7 +198,7 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->target_names);
     free(p->op_name);
     free(p->metric);
-    qkv_plot_living_free(p->living, p); /* needs the lists of layers and heads */
+    qkv_plot_numbers_free(p->numbers);
     free(p->targets.at);
     free(p->layers.at);
     free(p->heads.at);

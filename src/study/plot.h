@@ -6,7 +6,7 @@
  *     qkv_plot_summarize   means and bands over the prompts: plot_summary.c
  *     qkv_plot_make_recipe how to make it again: plot_recipe.c
  *     qkv_plot_notes       its words: plot_notes.c
- *     qkv_plot_living_new  what a page holds beside the chart, where it is asked for: plot_living.c
+ *     qkv_plot_numbers_new what a page holds beside the chart, where it is asked for: plot_numbers.c
  *
  * plot.c does them one after the other; plot_page.c draws what came out. What is ambiguous is an
  * error that lists the choices; nothing is left out without the small print saying so.
@@ -38,7 +38,7 @@ typedef struct plot_indices {
     size_t n, capacity;
 } plot_indices;
 
-struct plot_living;
+struct plot_numbers;
 
 struct qkv_plot {
     qkv_plot_options options;
@@ -76,8 +76,8 @@ struct qkv_plot {
     char *small_print, *recipe;
     char **warnings;
     size_t n_warnings, warnings_capacity;
-    char id[RECIPE_ID_SIZE];    /* of the recipe */
-    struct plot_living *living; /* for a page; NULL unless asked for */
+    char id[RECIPE_ID_SIZE];      /* of the recipe */
+    struct plot_numbers *numbers; /* for a page; NULL unless asked for */
 };
 
 /* plot_choose.c: the metric, targets, operation, ε, layers and heads, and the kind of chart. */

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "draw/draw.h"
 #include "qkv/chart.h"
-#include "study/plot_living.h"
+#include "study/plot_numbers.h"
 #include "study/print.h"
 
 /* Texts that a chart points to. */

@@ -132,6 +132,7 @@ static int take(qkv_own_prompt *to, const qkv_prompt *from, const qkv_model *mod
         if (!to->text) return qkv_fail_memory(err);
     }
     if (from->tokens && from->written) {
+        to->is_written = 1;
         to->length = strlen(from->written);
         to->text = qkv_strdup(from->written);
         if (!to->text) return qkv_fail_memory(err);

@@ -64,12 +64,11 @@ static int start(panel_list *list, size_t n, qkv_error *err) {
     return status;
 }
 
-static int finish(panel_list *list, json_t *recipe, int status, qkv_error *err) {
+static void finish(panel_list *list, json_t *recipe) {
     char digest[QKV_FINGERPRINT_SIZE];
     qkv_fingerprint_end(&list->all, digest);
-    const int no_panels = qkv_json_put(recipe, "panels", list->items),
-              no_digest = qkv_json_put(recipe, "digest", json_string(digest));
-    return status == QKV_OK && (no_panels || no_digest) ? qkv_fail_memory(err) : status;
+    qkv_json_put(recipe, "panels", list->items);
+    qkv_json_put(recipe, "digest", json_string(digest));
 }
 
 /* ---- of a study ---- */
@@ -181,7 +180,8 @@ int qkv_recipe_add_numbers(json_t *recipe, const qkv_study *study, qkv_error *er
         status = add_table(&list, &study->tables[i], err);
     for (size_t i = 0; i < study->n_pictures && status == QKV_OK; i++)
         status = add_picture(&list, &study->pictures[i], err);
-    return finish(&list, recipe, status, err);
+    finish(&list, recipe);
+    return status;
 }
 
 /* ---- of a figure ---- */
@@ -198,5 +198,6 @@ int qkv_recipe_add_cells(json_t *recipe, const qkv_figure *fig, qkv_error *err) 
                                   qkv_json_text(cell->edits));
         status = add_panel(&list, panel, cell->values, cell->n_rows, cell->n_cols, err);
     }
-    return finish(&list, recipe, status, err);
+    finish(&list, recipe);
+    return status;
 }

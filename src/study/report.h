@@ -97,9 +97,11 @@ int qkv_report_judge(report *r, qkv_error *err);
 
 /* A number of a table: "–" where there is none. */
 void qkv_report_put_number(qkv_text *text, double value);
-/* The formats: appended to text. HTML is a part of the figure's page. */
+/* The formats: appended to text. */
 void qkv_report_markdown(const report *r, qkv_text *text);
-void qkv_report_html(const report *r, qkv_text *text);
 int qkv_report_json(const report *r, qkv_text *text, qkv_error *err);
+json_t *qkv_report_facts_json(const report *r);
+/* html_report.c: appends its parts of the figure's page to the list, which is spoiled when memory is short. */
+void qkv_report_parts(const report *r, json_t *parts);
 
 #endif

@@ -28,7 +28,7 @@ static json_t *describe_panel(const report *r, size_t i) {
                      "max_differences", differences);
 }
 
-static json_t *describe_facts(const report *r) {
+json_t *qkv_report_facts_json(const report *r) {
     json_t *list = json_array();
     for (size_t i = 0; i < r->n_facts; i++) {
         const report_fact *fact = &r->facts[i];
@@ -48,7 +48,7 @@ static char *dump_report(const report *r) {
     }
     json_t *json =
         json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
-                  qkv_json_text(r->fig->small_print), "facts", describe_facts(r), "classes",
+                  qkv_json_text(r->fig->small_print), "facts", qkv_report_facts_json(r), "classes",
                   qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink",
                   REPORT_SINK, "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED,
                   "nearly_identical", REPORT_NEAR, "unmodified", plain, "panels", panels, "recipe",

@@ -62,6 +62,7 @@ void qkv_study_free(qkv_study *study) {
     free_texts(study->warnings, study->n_warnings);
     for (int i = 0; i < 3; i++) json_decref(study->set[i]);
     free(study->given);
+    qkv_study_forget_ready(study);
     qkv_edit_data_free(study->edit_data);
     free(study->tables);
     free(study->pictures);

@@ -36,12 +36,13 @@
  *     study.c          the object, and adding to it
  *     study_kinds.c    the list of kinds, and their fields
  *     study_make.c     setting fields, and inputs and options to a study
+ *     study_load.c     the same from a recipe that people write
  *     study_recipe.c   its recipe
  *     edit_inputs.c    what edits name: other prompts, vectors
  *     study_copy.c     charts, copied
  *     study_write.c    files: pictures
  *     study_numbers.c  files: tables
- *     study_html.c     pages; study_maps.c: the attention in them
+ *     html_study.c     pages; study_maps.c: the attention in them
  */
 #ifndef QKV_STUDY_STUDY_H
 #define QKV_STUDY_STUDY_H
@@ -219,12 +220,20 @@ typedef struct study_picture {
     const int32_t *layers, *columns; /* NULL: 0, 1, 2, ... */
 } study_picture;
 
+/* What is made of prompts and options before a study runs, and stays while they do. */
+typedef struct study_ready {
+    qkv_model *model;        /* that it is for; NULL: nothing is made yet */
+    qkv_own_prompts prompts; /* those without a name */
+    qkv_sweep *sweep;        /* of its cells; NULL: not made yet */
+} study_ready;
+
 struct qkv_study {
     const study_kind *kind;
     qkv_figure *figure; /* of kinds that make one; else NULL */
     json_t *set[3];     /* what was set, by qkv_field_use */
     qkv_prompt *given;  /* prompts; their texts and tokens are the study's */
     size_t n_given, given_capacity;
+    study_ready ready;
     qkv_edit_data *edit_data; /* vectors and the set of prompts that edits name; NULL: none */
     char **command;           /* words, for the recipe */
     size_t n_command;
@@ -273,6 +282,11 @@ int qkv_study_recipe_with(const qkv_study *study, const study_look *look, char *
                           qkv_error *err);
 
 /* study_make.c */
+/* Its cells, made once: qkv_sweep_free it. */
+int qkv_study_get_sweep(qkv_study *study, const study_inputs *in, const void *options,
+                        qkv_sweep **out, qkv_error *err);
+/* Prompts or options have changed. */
+void qkv_study_forget_ready(qkv_study *study);
 /* The prompts with a name, or those without one. Release them also after a failure. */
 int qkv_study_take_prompts(qkv_own_prompts *to, const qkv_study *study, int named,
                            const qkv_model *model, qkv_error *err);

@@ -6,6 +6,14 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "study/study_maps.h"
+#include "sweep/sweep.h"
+
+void qkv_study_forget_ready(qkv_study *study) {
+    qkv_own_prompts_release(&study->ready.prompts);
+    qkv_sweep_free(study->ready.sweep);
+    qkv_model_free(study->ready.model);
+    study->ready = (study_ready){0};
+}
 
 /* ---- fields ---- */
 
@@ -45,6 +53,7 @@ int qkv_study_set(qkv_study *study, const char *name, const char *value, qkv_err
     int status = find_field(study, name, &f, &use, err);
     if (status == QKV_OK) status = check_time(study, name, use, err);
     if (status != QKV_OK) return status;
+    if (use == QKV_FIELD_WORK) qkv_study_forget_ready(study);
     if (value || f->kind == FIELD_FLAG) return qkv_field_put_text(f, study->set[use], value, err);
     json_object_del(study->set[use], f->name);
     return QKV_OK;
@@ -78,6 +87,7 @@ static int set_all(qkv_study *study, const json_t *object, qkv_error *err) {
         if (!copies[i]) status = qkv_fail_memory(err);
     }
     if (status == QKV_OK) status = put_all(study, object, copies, err);
+    qkv_study_forget_ready(study);
     for (int i = 0; i < 3; i++) {
         json_decref(status == QKV_OK ? study->set[i] : copies[i]);
         if (status == QKV_OK) study->set[i] = copies[i];
@@ -125,6 +135,7 @@ int qkv_study_add_prompt(qkv_study *study, const qkv_prompt *prompt, qkv_error *
     if (status == QKV_OK && study->has_run)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "prompts are added before a study runs");
     if (status != QKV_OK) return status;
+    qkv_study_forget_ready(study);
     own.size = sizeof own;
     if (own.text && !own.length) own.length = strlen(own.text);
     char *text = own.text ? qkv_study_keep(study, own.text, own.length + 1) : NULL;
@@ -203,6 +214,27 @@ int qkv_study_take_prompts(qkv_own_prompts *to, const qkv_study *study, int name
     return status;
 }
 
+/* Tokenizes the prompts, once for a model. They stay the study's. */
+static int take_prompts(study_inputs *in, qkv_study *study, qkv_error *err) {
+    study_ready *ready = &study->ready;
+    int status = QKV_OK;
+    if (ready->model != in->model) {
+        qkv_study_forget_ready(study);
+        status = qkv_study_take_prompts(&ready->prompts, study, 0, in->model, err);
+        if (status == QKV_OK) ready->model = qkv_model_retain(in->model);
+    }
+    in->prompts = ready->prompts;
+    return status;
+}
+
+int qkv_study_get_sweep(qkv_study *study, const study_inputs *in, const void *options,
+                        qkv_sweep **out, qkv_error *err) {
+    qkv_sweep **made = &study->ready.sweep;
+    const int status = *made ? QKV_OK : study->kind->cells(made, in, options, err);
+    *out = status == QKV_OK ? qkv_sweep_retain(*made) : NULL;
+    return status;
+}
+
 static int take_inputs(study_inputs *in, qkv_study *study, const study_asked *asked,
                        qkv_session *session, qkv_session *other, qkv_error *err) {
     const study_kind *kind = study->kind;
@@ -216,7 +248,7 @@ static int take_inputs(study_inputs *in, qkv_study *study, const study_asked *as
     if (!kind->needs_other && in->other)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s takes one model", kind->name);
     if (kind->figure) return QKV_OK; /* a figure takes its prompts itself */
-    int status = qkv_study_take_prompts(&in->prompts, study, 0, in->model, err);
+    int status = take_prompts(in, study, err);
     for (size_t i = 0; i < in->prompts.n && status == QKV_OK; i++)
         status = qkv_prompt_make_labels(&in->prompts.items[i], in->model, err);
     return status == QKV_OK ? qkv_edit_inputs_make(&in->edits, study, in->model, err) : status;
@@ -296,7 +328,7 @@ int qkv_study_run(qkv_study *study, qkv_session *session, qkv_session *other, qk
         study->has_run = 1;
         status = make(study, &in, &asked, options, err);
     }
-    qkv_own_prompts_release(&in.prompts);
+    qkv_study_forget_ready(study);
     qkv_edit_inputs_release(&in.edits);
     free(options);
     return status;
@@ -313,9 +345,8 @@ int qkv_study_make_sweep(qkv_study *study, const qkv_model *model, qkv_sweep **o
     if (!study->kind->cells)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s is not computed from cells", study->kind->name);
     int status = check(study, &options, err);
-    if (status == QKV_OK) status = qkv_study_take_prompts(&in.prompts, study, 0, model, err);
-    if (status == QKV_OK) status = study->kind->cells(out, &in, options, err);
-    qkv_own_prompts_release(&in.prompts);
+    if (status == QKV_OK) status = take_prompts(&in, study, err);
+    if (status == QKV_OK) status = qkv_study_get_sweep(study, &in, options, out, err);
     free(options);
     return status;
 }

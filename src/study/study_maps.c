@@ -8,49 +8,13 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "study/living.h"
+#include "study/html_page.h"
 
 enum { MOST_NUMBERS = 3 << 20, MOST_PROMPTS = 8 }; /* of a page */
 
-static size_t count_numbers(const study_inputs *in, size_t prompt) {
-    const qkv_model_info *info = qkv_model_get_info(in->model);
-    const size_t n = in->prompts.items[prompt].n_tokens;
-    return (size_t)info->n_layer * (size_t)info->n_head * (info->causal ? n * (n + 1) / 2 : n * n);
-}
-
-/* ---- one prompt ---- */
-
-static int add_layer(json_t *list, const study_inputs *in, const qkv_own_prompt *prompt,
-                     int32_t layer, qkv_error *err) {
-    const qkv_model_info *info = qkv_model_get_info(in->model);
-    const size_t n = prompt->n_tokens;
-    const int32_t window = qkv_model_window(in->model, layer);
-    qkv_plan *plan = NULL;
-    qkv_result *result = NULL;
-    qkv_tensor found = QKV_TENSOR_INIT;
-    float *map = qkv_calloc(n * n, sizeof *map);
-    int status =
-        map ? qkv_plan_new(&plan, in->model, prompt->tokens, n, err) : qkv_fail_memory(err);
-    if (status == QKV_OK) status = qkv_living_add_scores(plan, layer, -1, info->attn_softcap, err);
-    if (status == QKV_OK) status = qkv_session_run(in->session, &result, plan, err);
-    const int there = status == QKV_OK && qkv_result_get(result, info->attn_softcap != 0,
-                                                         QKV_SITE_SCORES, layer, &found);
-    for (int32_t h = 0; h < info->n_head && status == QKV_OK; h++) {
-        const living_map stored = {.values = map,
-                                   .rows = n,
-                                   .cols = n,
-                                   .step = 1,
-                                   .causal = info->causal,
-                                   .window = window,
-                                   .is_masked = info->causal || window > 0};
-        if (there) qkv_living_uncap(map, found.data + (size_t)h * n * n, n * n, info->attn_softcap);
-        json_t *json = there ? qkv_living_map_json(&stored, LIVING_F32) : json_null();
-        if (qkv_json_push(list, json) != 0) status = qkv_fail_memory(err);
-    }
-    qkv_result_free(result);
-    qkv_plan_free(plan);
-    free(map);
-    return status;
+static html_places all_places(const qkv_model *model) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    return (html_places){.n_layers = (size_t)info->n_layer, .n_heads = (size_t)info->n_head};
 }
 
 /* ---- the second map ---- */
@@ -81,9 +45,9 @@ static int add_second_layer(json_t *list, const study_second *second, const stud
     const int there = status == QKV_OK &&
                       qkv_result_get(result, (size_t)is_edited, QKV_SITE_PATTERN, layer, &found);
     for (int32_t h = 0; h < qkv_model_get_info(model)->n_head && status == QKV_OK; h++) {
-        const living_map map = {
+        const html_map map = {
             .values = found.data + (size_t)h * n * n, .rows = n, .cols = n, .step = 1};
-        json_t *json = there ? qkv_living_map_json(&map, LIVING_F32) : json_null();
+        json_t *json = there ? qkv_html_map_json(&map, HTML_F32) : json_null();
         if (qkv_json_push(list, json) != 0) status = qkv_fail_memory(err);
     }
     qkv_result_free(result);
@@ -117,16 +81,14 @@ static int add_second(json_t *entry, const qkv_study *study, const study_inputs 
 static int add_prompt(json_t *list, const qkv_study *study, const study_inputs *in, size_t number,
                       double *done, qkv_error *err) {
     const qkv_own_prompt *prompt = &in->prompts.items[number];
-    json_t *tokens = json_array(), *scores = json_array();
+    const html_places places = all_places(in->model);
+    json_t *entry = qkv_html_attention_prompt((int64_t)number, prompt);
     int status = QKV_OK;
-    for (size_t i = 0; i < prompt->n_tokens; i++)
-        qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));
-    for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++) {
+    for (size_t i = 0; i < places.n_layers && status == QKV_OK; i++) {
         status = qkv_study_reach(in, (*done)++, 1, err);
-        if (status == QKV_OK) status = add_layer(scores, in, prompt, i, err);
+        if (status == QKV_OK)
+            status = qkv_html_attention_add(entry, &places, i, in->session, prompt, err);
     }
-    json_t *entry =
-        json_pack("{s:I, s:o, s:o}", "id", (json_int_t)number, "tokens", tokens, "scores", scores);
     if (status == QKV_OK && has_second(study, in, number))
         status = add_second(entry, study, in, number, done, err);
     if (status == QKV_OK && qkv_json_push(list, json_incref(entry)) != 0)
@@ -143,27 +105,6 @@ static int is_linked(const qkv_study *study, size_t prompt) {
     return 0;
 }
 
-static json_t *describe_names(const study_second *second) {
-    return second->names[0] ? json_pack("[s, s]", second->names[0], second->names[1]) : json_null();
-}
-
-static json_t *describe_model(const qkv_study *study, const study_inputs *in, json_t *prompts) {
-    const qkv_model_info *info = qkv_model_get_info(in->model);
-    json_t *windows = json_array(), *sinks = json_array();
-    for (int32_t i = 0; i < info->n_layer; i++) {
-        qkv_json_push(windows, json_integer(qkv_model_window(in->model, i)));
-        for (int32_t h = 0; h < info->n_head; h++) {
-            double sink = NAN;
-            if (info->has_sink) (void)qkv_model_sink(in->model, i, h, &sink, NULL);
-            qkv_json_push(sinks, qkv_json_real(sink));
-        }
-    }
-    return json_pack("{s:b, s:o, s:i, s:o, s:o, s:o, s:o}", "causal", info->causal, "softcap",
-                     qkv_json_exact(info->attn_softcap), "heads", (int)info->n_head, "windows",
-                     windows, "sinks", sinks, "names", describe_names(&study->second), "prompts",
-                     prompts);
-}
-
 static size_t count_layers(const qkv_study *study, const study_inputs *in) {
     size_t n = 0;
     for (size_t i = 0; i < in->prompts.n && i < MOST_PROMPTS; i++)
@@ -172,6 +113,7 @@ static size_t count_layers(const qkv_study *study, const study_inputs *in) {
 }
 
 static int take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
+    const html_places places = all_places(in->model);
     size_t numbers = 0;
     double done = 0;
     int status = qkv_study_begin(in, "layers", count_layers(study, in), err);
@@ -180,7 +122,9 @@ static int take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
     if (!prompts) status = qkv_fail_memory(err);
     for (size_t i = 0; i < in->prompts.n && i < MOST_PROMPTS && status == QKV_OK; i++) {
         if (!is_linked(study, i)) continue;
-        numbers += count_numbers(in, i) * (1 + (size_t)has_second(study, in, i));
+        numbers += qkv_html_attention_count(&places, &in->prompts.items[i],
+                                            qkv_model_get_info(in->model)->causal) *
+                   (1 + (size_t)has_second(study, in, i));
         study->is_too_large = numbers > MOST_NUMBERS;
         if (study->is_too_large) break;
         status = add_prompt(prompts, study, in, i, &done, err);
@@ -190,7 +134,7 @@ static int take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
         json_decref(prompts);
         return status;
     }
-    study->attention = describe_model(study, in, prompts);
+    study->attention = qkv_html_attention(&places, in->model, study->second.names, prompts);
     return study->attention ? QKV_OK : qkv_fail_memory(err);
 }
 

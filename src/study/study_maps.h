@@ -11,7 +11,7 @@
  * while the study has its inputs. */
 int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err);
 
-/* study_html.c: appends the page. */
+/* html_study.c: appends the page. */
 int qkv_study_html(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err);
 
 #endif

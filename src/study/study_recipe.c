@@ -107,7 +107,8 @@ static int add_model(json_t *recipe, const qkv_model *model, const char *name,
     return QKV_OK;
 }
 
-/* All but the options and what came out, with an empty list of inputs. */
+/* All but the options and what came out, with an empty list of inputs. What memory lacks for is told when the recipe is
+ * finished: it is spoiled then. */
 static int start(json_t **out, const char *kind, const qkv_session *session,
                  const char *const *command, size_t n_command, qkv_error *err) {
     const qkv_model *model = qkv_session_model(session);
@@ -119,14 +120,8 @@ static int start(json_t **out, const char *kind, const qkv_session *session,
     if (!*out) return qkv_fail_memory(err);
     const int status = add_model(*out, model, "model", "model_hash", err);
     if (status == QKV_OK && notices[0]) qkv_json_put(*out, "model_notices", qkv_json_text(notices));
-    return status == QKV_OK && qkv_json_put(*out, "inputs", json_array()) != 0
-               ? qkv_fail_memory(err)
-               : status;
-}
-
-/* Memory that ran short while inputs were added leaves fewer of them. */
-static int check_inputs(const json_t *recipe, size_t n, qkv_error *err) {
-    return json_array_size(json_object_get(recipe, "inputs")) == n ? QKV_OK : qkv_fail_memory(err);
+    qkv_json_put(*out, "inputs", json_array());
+    return status;
 }
 
 /* ---- a study ---- */
@@ -144,11 +139,8 @@ int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const void *
     if (status != QKV_OK) return status;
     add_inputs(recipe, &in->prompts, NULL);
     add_inputs(recipe, &in->edits.named, NULL);
-    status = check_inputs(recipe, in->prompts.n + in->edits.named.n, err);
-    if (status == QKV_OK &&
-        qkv_json_put(recipe, "options", qkv_fields_write(&kind->fields, options)) != 0)
-        status = qkv_fail_memory(err);
-    if (status == QKV_OK) status = qkv_recipe_add_numbers(recipe, study, err);
+    qkv_json_put(recipe, "options", qkv_fields_write(&kind->fields, options));
+    status = qkv_recipe_add_numbers(recipe, study, err);
     return status == QKV_OK ? qkv_recipe_finish(recipe, study->id, &study->recipe_text, err)
                             : status;
 }
@@ -194,18 +186,16 @@ static int describe_figure(json_t *recipe, const qkv_figure *fig, qkv_error *err
     add_inputs(recipe, &fig->prompts, NULL);
     add_inputs(recipe, &fig->sources, NULL);
     add_inputs(recipe, &fig->set, QKV_SET_PROMPT);
-    int status = check_inputs(recipe, fig->prompts.n + fig->sources.n + fig->set.n, err);
-    if (status == QKV_OK)
-        status = qkv_figure_write_fields(fig->kind, &fig->options, &work, &look, err);
+    const int status = qkv_figure_write_fields(fig->kind, &fig->options, &work, &look, err);
     if (status != QKV_OK) return status;
     json_t *rest = json_pack("{s:o, s:o, s:o, s:s, s:i, s:i, s:[o, o]}", "options", work, "look",
                              look, "drawn", describe_drawn(fig), "site", qkv_site_name(fig->site),
                              "layer", (int)fig->layer, "head", (int)fig->head, "range",
                              qkv_recipe_number(fig->low), qkv_recipe_number(fig->high));
     if (rest && fig->options.report) qkv_json_put(rest, "report", json_true());
-    if (!rest || json_object_update(recipe, rest) != 0) status = qkv_fail_memory(err);
+    const int failed = !rest || qkv_json_put_all(recipe, rest) != 0;
     json_decref(rest);
-    return status;
+    return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
 int qkv_figure_make_recipe(qkv_figure *fig, const qkv_session *session, qkv_error *err) {

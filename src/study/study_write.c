@@ -184,7 +184,7 @@ static const struct {
 
 static int render_figure(const qkv_study *study, const char *format, char **bytes, size_t *n_bytes,
                          qkv_error *err) {
-    if (qkv_equal_ignoring_case(format, "html") && !study->figure->living)
+    if (qkv_equal_ignoring_case(format, "html") && !study->figure->scores)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "a figure is a page where `page` was set before it ran");
     /* JSON is the report where there is one, and else the tables, as of other studies. */

@@ -64,8 +64,12 @@ static int read_pair(qkv_spec *spec, size_t number, const json_t *object, qkv_er
         const size_t at = spec->sweep->n_prompts;
         char name[64];
         name_prompt(spec->sweep->patching, at, name);
-        if (!value) return qkv_fail(err, QKV_ERR_SYNTAX, "%s is missing", name);
-        status = qkv_spec_prompt(spec->sweep, value, name, err);
+        if (spec->prompts)
+            status = qkv_spec_add_prompt(spec->sweep, &spec->prompts->items[at], err);
+        else if (value)
+            status = qkv_spec_prompt(spec->sweep, value, name, err);
+        else
+            return qkv_fail(err, QKV_ERR_SYNTAX, "%s is missing", name);
         if (status == QKV_OK) status = qkv_spec_prompt_check(spec->sweep, at, name, err);
     }
     return status == QKV_OK ? read_answers(spec, number, object, err) : status;

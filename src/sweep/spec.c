@@ -319,6 +319,23 @@ static int read_spec(qkv_spec *spec, qkv_error *err) {
     return status;
 }
 
+int qkv_sweep_make(qkv_sweep **out, const qkv_model *model, const json_t *object,
+                   const qkv_own_prompts *prompts, qkv_error *err) {
+    qkv_sweep *sweep = qkv_calloc(1, sizeof *sweep);
+    qkv_spec spec = {.sweep = sweep, .object = object, .prompts = prompts};
+    *out = NULL;
+    if (!sweep) return qkv_fail_memory(err);
+    atomic_init(&sweep->n_owners, 1);
+    sweep->model = qkv_model_retain(model);
+    const int status = read_spec(&spec, err);
+    qkv_plan_free(spec.plan);
+    if (status == QKV_OK)
+        *out = sweep;
+    else
+        qkv_sweep_free(sweep);
+    return status;
+}
+
 int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv_error *err) {
     QKV_NEED(err, out);
     *out = NULL;
@@ -329,26 +346,12 @@ int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv
     if (!object)
         return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is not JSON: %s", problem.line,
                         problem.text);
-    qkv_sweep *sweep = qkv_calloc(1, sizeof *sweep);
-    qkv_spec spec = {.sweep = sweep, .object = object};
-    int status = QKV_OK;
-    if (sweep) atomic_init(&sweep->n_owners, 1);
-    if (!sweep) {
-        status = qkv_fail_memory(err);
-    } else if (!json_is_object(object)) {
-        status = qkv_fail(err, QKV_ERR_SYNTAX, "a sweep is a JSON object, {\"prompts\": ...}");
-    } else {
-        sweep->model = qkv_model_retain(model);
-        status = read_spec(&spec, err);
-    }
-    qkv_plan_free(spec.plan);
+    const int status =
+        json_is_object(object)
+            ? qkv_sweep_make(out, model, object, NULL, err)
+            : qkv_fail(err, QKV_ERR_SYNTAX, "a sweep is a JSON object, {\"prompts\": ...}");
     json_decref(object);
-    if (status != QKV_OK) {
-        qkv_sweep_free(sweep);
-        return status;
-    }
-    *out = sweep;
-    return QKV_OK;
+    return status;
 }
 
 qkv_sweep *qkv_sweep_retain(const qkv_sweep *sweep) {

@@ -10,13 +10,16 @@
 typedef struct qkv_spec {
     qkv_sweep *sweep;
     const json_t *object;
-    qkv_plan *plan; /* of the shortest prompt */
+    const qkv_own_prompts *prompts; /* tokenized already; NULL: the object has them */
+    qkv_plan *plan;                 /* of the shortest prompt */
 } qkv_spec;
 
 /* spec_prompts.c */
 int qkv_spec_prompts(qkv_spec *spec, qkv_error *err);
 /* One prompt more, a text or a list of token ids; messages call it `name`. */
 int qkv_spec_prompt(qkv_sweep *sweep, const json_t *value, const char *name, qkv_error *err);
+/* One that is tokenized already. */
+int qkv_spec_add_prompt(qkv_sweep *sweep, const qkv_own_prompt *prompt, qkv_error *err);
 /* Whether the model takes it. */
 int qkv_spec_prompt_check(const qkv_sweep *sweep, size_t number, const char *name, qkv_error *err);
 int qkv_spec_parse_special(qkv_spec *spec, qkv_error *err);

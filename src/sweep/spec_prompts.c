@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "sweep/spec.h"
 
 static int read_ids(qkv_own_prompt *prompt, const json_t *list, const char *name, qkv_error *err) {
@@ -30,6 +31,22 @@ static int read_text(qkv_own_prompt *prompt, const qkv_sweep *sweep, const json_
     if (!prompt->text) return qkv_fail_memory(err);
     return qkv_tokenize(sweep->model, &prompt->tokens, &prompt->n_tokens, prompt->text,
                         prompt->length, prompt->flags, err);
+}
+
+/* Its text stands for it in the specification where it gives the same tokens there. */
+static int is_told_by_text(const qkv_sweep *sweep, const qkv_own_prompt *prompt) {
+    const uint32_t flags =
+        QKV_TOKENIZE_ADD_SPECIAL | (sweep->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    return prompt->text && !prompt->is_written && prompt->flags == flags &&
+           strlen(prompt->text) == prompt->length && qkv_utf8_valid(prompt->text, prompt->length);
+}
+
+int qkv_spec_add_prompt(qkv_sweep *sweep, const qkv_own_prompt *prompt, qkv_error *err) {
+    qkv_own_prompt from = *prompt, empty = {0};
+    if (!is_told_by_text(sweep, prompt)) from.text = NULL;
+    if (!QKV_PUSH(sweep->prompts, sweep->prompts_capacity, sweep->n_prompts, empty))
+        return qkv_fail_memory(err);
+    return qkv_own_prompt_copy(&sweep->prompts[sweep->n_prompts - 1], &from, err);
 }
 
 int qkv_spec_prompt(qkv_sweep *sweep, const json_t *value, const char *name, qkv_error *err) {

@@ -5,6 +5,7 @@
 #ifndef QKV_SWEEP_SWEEP_H
 #define QKV_SWEEP_SWEEP_H
 
+#include <jansson.h>
 #include <stdatomic.h>
 
 #include "base/prompt.h"
@@ -55,7 +56,11 @@ struct qkv_sweep {
     int64_t block_cells, layer_blocks, prompt_blocks;
 };
 
-/* spec.c: one more who needs the sweep and frees it. */
+/* spec.c: a sweep of a specification that was never a text. Of patching, `prompts` are the pairs' clean and corrupt ones
+ * by turns, and the objects in `pairs` have answers alone; NULL: the specification has them. */
+int qkv_sweep_make(qkv_sweep **out, const qkv_model *model, const json_t *object,
+                   const qkv_own_prompts *prompts, qkv_error *err);
+/* One more who needs the sweep and frees it. */
 qkv_sweep *qkv_sweep_retain(const qkv_sweep *sweep);
 
 /* cells.c: fills in the counts, once everything else is there. */

@@ -11,13 +11,17 @@ export const pageFolder = path.join(here, '..', '..', 'src', 'server', 'page');
 export const attention = await import('data:text/javascript;base64,' +
     fs.readFileSync(path.join(pageFolder, 'attention.js')).toString('base64'));
 
-// The data of a living file.
-export function livingData(file) {
+// The data of a page in a file.
+export function pageData(file) {
     const text = fs.readFileSync(file, 'utf8');
     const found = text.match(/<script type="application\/json" id="qkv-data">(.*?)<\/script>/s);
     if (!found) throw new Error(`${file} has no data`);
     return JSON.parse(found[1]);
 }
+
+// The parts of a type, and of a figure its maps.
+export const partsOf = (file, type) => pageData(file).parts.filter((part) => part.type === type);
+export const figureData = (file) => partsOf(file, 'maps')[0];
 
 // The head that a figure shows, for a prompt.
 export function headOf(data, prompt = 0) {

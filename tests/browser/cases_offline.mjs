@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import url from 'node:url';
-import { attention, headOf, livingData, pageFolder } from './attention.mjs';
+import { attention, figureData, headOf, pageFolder, partsOf } from './attention.mjs';
 import { qkv, readSafetensors, randomModel } from './stage.mjs';
 
 const vectors = path.join(path.dirname(new URL(import.meta.url).pathname), '..', 'vectors');
@@ -78,7 +78,7 @@ export async function case_offline_maps_stay(stage) {
 export async function case_offline_from_disk(stage) {
     const file = makeFigure(stage, 'modify.html', ['modify', '--layer', '5', '--head', '0', '-p', PROMPT]);
     const page = await openFile(stage, file);
-    const n = livingData(file).prompts[0].tokens.length;
+    const n = figureData(file).prompts[0].tokens.length;
     const at = { prompt: ['-p', PROMPT], layer: 5, head: 0 };
     const before = enginePattern(stage, at), after = enginePattern(stage, { ...at, edits: 'q@5.h0=scale:5e-1' });
     for (const [query, key] of [[n - 1, 0], [4, 3], [n - 1, n - 2]]) {
@@ -93,7 +93,7 @@ export async function case_offline_from_disk(stage) {
 export async function case_offline_slider(stage) {
     const file = makeFigure(stage, 'modify.html', ['modify', '--layer', '5', '--head', '0', '-p', PROMPT]);
     const page = await openFile(stage, file);
-    const n = livingData(file).prompts[0].tokens.length;
+    const n = figureData(file).prompts[0].tokens.length;
     const range = page.locator('.factor input[type=range]'), box = page.locator('.factor-box'), edits = page.locator('.panel-edits');
     const check = async (site, eps) => {
         assert.equal(await edits.innerText(), `${site}@5.h0=scale:${eps}`);
@@ -159,7 +159,7 @@ export async function case_offline_numbers_in_browser(stage) {
         const { tokens } = JSON.parse(fs.readFileSync(path.join(vectors, family, 'expect.json'))).prompts[0];
         const ids = tokens.join(',');
         const file = makeFigure(stage, 'family.html', ['modify', '-m', model, '--tokens', ids, '--layer', '1', '--head', '1']);
-        const data = livingData(file), head = headOf(data);
+        const data = figureData(file), head = headOf(data);
         let most = 1;
         for (const score of head.scores) most = Math.max(most, Math.abs(score));
         for (const eps of [1e-10, 1e-4, 0.03, 0.5, 1, 3, 10]) {
@@ -168,7 +168,7 @@ export async function case_offline_numbers_in_browser(stage) {
                 const own = new window.ScoredHead({ n, scores: window.decodeMap(data.maps[scores]), causal: data.causal, window: data.window,
                                                     softcap: data.softcap, sink: data.sink });
                 return [...own.weights([{ axis: 'query', eps, tokens: null }], new Float32Array(n * n))];
-            }, { data: { ...data, colors: null }, eps });
+            }, { data, eps });
             const wanted = enginePattern(stage, { model: ['-m', model], prompt: ['--tokens', ids], layer: 1, head: 1, edits: `q@1.h1=scale:${eps}` });
             const worst = Math.max(...shown.map((value, i) => Math.abs(value - wanted[i])));
             assert.ok(worst <= 3e-7 * Math.max(1, eps * most), `${family}, ${eps}: off by ${worst}`);
@@ -192,7 +192,7 @@ export async function case_offline_kinds(stage) {
         sink: ['modify', '-m', path.join(vectors, 'gpt_oss', 'model.gguf'), '--tokens', '5,6,7,8,9', '--layer', '0', '--head', '0', '--sink-column'],
     };
     for (const [name, args] of Object.entries(kinds)) {
-        const file = makeFigure(stage, `${name}.html`, args), data = livingData(file);
+        const file = makeFigure(stage, `${name}.html`, args), data = figureData(file);
         const page = await openFile(stage, file);
         const panels = data.panels.length;
         assert.equal(await page.locator('.thumb-button').count(), panels);
@@ -287,7 +287,7 @@ export async function case_offline_scripts_of_the_world(stage) {
     const page = await openFile(stage, file);
     // Marks that turn the direction are shown, and do not act.
     assert.equal((await page.locator('.figure-header .prompt bdi').innerText()).includes('مرحبا 你好 мир'), true);
-    const n = livingData(file).prompts[0].tokens.length;
+    const n = figureData(file).prompts[0].tokens.length;
     const readout = await pointAt(page, 'before', n - 1, 0, n);
     assert.match(readout, /query .* key /);
 }
@@ -318,7 +318,7 @@ export async function case_offline_long_prompt(stage) {
     const ids = Array.from({ length: 1200 }, (_, i) => 5 + ((i * 7) % 120)).join(',');
     const model = path.join(vectors, 'falcon', 'model.gguf');
     const file = makeFigure(stage, 'long.html', ['modify', '-m', model, '--tokens', ids, '--layer', '1', '--head', '1']);
-    const data = livingData(file);
+    const data = figureData(file);
     assert.equal(data.storage.made, true);
     assert.ok(fs.statSync(file).size < 6e6, `${fs.statSync(file).size} bytes`);
     const page = await openFile(stage, file);
@@ -594,7 +594,7 @@ export async function case_offline_study_texts(stage) {
         await stage.ready(page);
         const canvas = page.locator(`[aria-label="${picture}"] .map-base`).first();
         await page.waitForFunction((name) => document.querySelector(`[aria-label="${name}"] .map-base`)?.written, picture);
-        const { rows, cols, texts } = livingData(file).pictures.find(({ name }) => name === picture).panels[0];
+        const { rows, cols, texts } = partsOf(file, 'heatmap').find(({ name }) => name === picture).panels[0];
         assert.equal(texts.length, rows * cols);
         const written = await canvas.evaluate((node) => node.written), ofKind = (kind) => written.filter((one) => one.kind === kind);
         const rowLabels = ofKind('row').slice(-rows), colLabels = ofKind('column').slice(-cols), cellWidth = colLabels[1].x - colLabels[0].x;
@@ -631,7 +631,7 @@ async function cellOfStudy(page, name, row, col, [rows, cols]) {
 export async function case_offline_study_in_sight(stage) {
     const file = stage.file('sight.html');
     qkv(['lens', '-p', PROMPT, '--answer', ' river', '--heads', '-q', '-o', file]);
-    const { pictures } = livingData(file);
+    const pictures = partsOf(file, 'heatmap');
     for (const [width, height] of [[1280, 800], [1440, 900], [1920, 1080], [390, 844]]) {
         const page = await openFile(stage, file, { viewport: { width, height } });
         for (const { name, cells, panels } of [...pictures].reverse()) {
@@ -660,7 +660,7 @@ export async function case_offline_study_numbers(stage) {
     const file = stage.file('weights.html');
     qkv(['weights', 'ov', '-q', '-o', file]);
     let page = await openFile(stage, file);
-    const { tables, pictures } = livingData(file), rowsOf = (name) => tables.find((table) => table.name === name);
+    const [tables, pictures] = ['table', 'heatmap'].map((type) => partsOf(file, type)), rowsOf = (name) => tables.find((table) => table.name === name);
     assert.deepEqual(await page.locator('.study-map .readout').first().innerText(), 'Point at a cell for its number, click to open all its numbers.');
     const { panels } = pictures.find(({ name }) => name === 'norm');
     const { x, y } = await cellOfStudy(page, 'norm', 3, 1, [panels[0].rows, panels[0].cols]);
@@ -686,7 +686,7 @@ export async function case_offline_study_numbers(stage) {
     await page.keyboard.press('Enter');
     assert.equal(await page.locator('.cell-numbers h2').innerText(), 'Later head 5.3, earlier head 0.0');
     assert.deepEqual(await page.locator('.cell-numbers dt').allInnerTexts(), ['Q-composition', 'K-composition', 'V-composition']);
-    const pairs = livingData(file).pictures[0].panels.map((panel) => attention.decodeMap(panel.values)[(panel.rows - 1) * panel.cols]);
+    const pairs = partsOf(file, 'heatmap')[0].panels.map((panel) => attention.decodeMap(panel.values)[(panel.rows - 1) * panel.cols]);
     (await page.locator('.cell-numbers dd').allInnerTexts()).forEach((text, i) => assert.ok(Math.abs(Number(text) - pairs[i]) < 1e-4, `${text}, not ${pairs[i]}`));
 }
 
@@ -716,7 +716,7 @@ export async function case_offline_titles(stage) {
         if (marks) assert.equal(title, 'Scaling Query and 2 * 2');
         const text = await page.evaluate(() => document.body.innerText);
         assert.ok(count(text) <= marks, `${name}: ${text.split('\n').filter((line) => line.includes('*')).join('; ')}`);
-        const titles = await page.locator('#living > .card > h2').allInnerTexts();
+        const titles = await page.locator('#page > .card > h2').allInnerTexts();
         assert.equal(new Set(titles).size, titles.length, `${name}: ${titles.join('; ')}`);
         await page.context().close();
     }

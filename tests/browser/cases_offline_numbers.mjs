@@ -1,9 +1,9 @@
-// The numbers of living files against the engine's, for every family of models and the whole range of factors: soft-caps,
+// The numbers of pages in files against the engine's, for every family of models and the whole range of factors: soft-caps,
 // learned sinks, windows, models without RoPE, encoders, shared keys. No browser: attention.js runs in node.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
-import { headOf, livingData } from './attention.mjs';
+import { figureData, headOf } from './attention.mjs';
 import { qkv, readSafetensors } from './stage.mjs';
 
 const vectors = path.join(path.dirname(new URL(import.meta.url).pathname), '..', 'vectors');
@@ -32,7 +32,7 @@ function compareHead(stage, model, layer, head, tokens, effects) {
     qkv(['figure', 'grid', '-m', model, '--tokens', ids, '--layer', String(layer), '--head', String(head), '-q',
          '--col', `Query=q${place}=scale:0.5`, '--col', `Key=k${place}=scale:0.5`, '--col', `Rotated=q_rot${place}=scale:2`,
          '--col', `Some=q${place}[1:4]=scale:3 + k${place}[0]=scale:0.25`, '-o', file]);
-    const data = livingData(file), own = headOf(data);
+    const data = figureData(file), own = headOf(data);
     const n = tokens.length, out = new Float32Array(n * n), share = new Float32Array(n);
     const variants = [], expected = [];
     for (const eps of FACTORS) {
@@ -74,7 +74,7 @@ export async function case_offline_numbers(stage) {
         let worst = 0;
         const effects = { softcap: 0, sink: 0 };
         for (const [layer, head] of [[0, 1], [1, 2]]) worst = Math.max(worst, compareHead(stage, model, layer, head, tokens, effects));
-        const data = livingData(stage.file('figure.html'));
+        const data = figureData(stage.file('figure.html'));
         seen.softcap += data.softcap > 0 && effects.softcap > 0.05;
         seen.sink += data.sink !== null && effects.sink > 0.05;
         seen.window += data.window > 0;

@@ -72,7 +72,7 @@ CASES = {
     "sweep_merge": ["sweep", "merge", "-o", "out/a.sqlite", "s1.sqlite", "s2.sqlite"],
     "plot_png": ["plot", "s.sqlite", "--metric", "tv", "-o", "out/a.png"],
     "plot_html": ["plot", "s.sqlite", "--metric", "tv", "--kind", "heatmap", "--epsilon", "1e-3", "-o", "out/a.html"],
-    "plot_living": ["plot", "s.sqlite", "--metric", "tv", "--kind", "heatmap", "--epsilon", "1e-3", "-m", "MODEL",
+    "plot_attention": ["plot", "s.sqlite", "--metric", "tv", "--kind", "heatmap", "--epsilon", "1e-3", "-m", "MODEL",
                     "-o", "out/a.html"],
     "patch_csv": [*PATCH, "-o", "out/a.csv"],
     "patch_sqlite": [*PATCH, "-o", "out/a.sqlite", "-t", "1"],

@@ -41,6 +41,8 @@ typedef enum ref_activation {
     REF_SILU,
     REF_GELU_TANH,
     REF_GELU_ERF,
+    REF_RELU,
+    REF_RELU_SQUARED,
     REF_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } ref_activation;
 
@@ -55,6 +57,7 @@ typedef struct ref_family {
     int full_every;         /* of layers with windows, every n-th has none; 0: all have it */
     int unturned_every;     /* every n-th layer does not turn */
     int local_base;         /* layers with a window turn by a base of their own, unscaled */
+    int unscaled_windows;   /* layers with a window turn by the base of the others, unscaled */
     int sqrt_embedding;     /* embeddings are multiplied by sqrt(D) */
     int divides_logits;     /* by logit_scale, instead of multiplying */
     int fused_gate;         /* gate and up are one matrix, gate first */

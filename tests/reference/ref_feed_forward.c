@@ -16,6 +16,10 @@ static double activated(ref_activation kind, double x) {
         return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case REF_GELU_ERF:
         return 0.5 * x * (1 + erf(x / 1.41421356237309504880));
+    case REF_RELU:
+        return fmax(x, 0);
+    case REF_RELU_SQUARED:
+        return fmax(x, 0) * fmax(x, 0);
     case REF_CLAMPED:
         break;
     }

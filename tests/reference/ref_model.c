@@ -220,7 +220,8 @@ static void load_layer(source_file *f, int window) {
     load_attention(f, l);
     m->n_expert ? load_experts(f, l) : load_feed_forward(f, l);
     if (!family->full_every || nth % family->full_every != 0) l->window = window;
-    l->rope = family->local_base && l->window ? &m->local_rope : &m->rope;
+    const int own_rope = family->local_base || family->unscaled_windows;
+    l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;
     if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
 }
@@ -234,6 +235,8 @@ static ref_activation read_activation(const source_file *f, ref_activation usual
     if (strcmp(name, "silu") == 0) return REF_SILU;
     if (strcmp(name, "gelu") == 0) return REF_GELU_ERF;
     if (strcmp(name, "gelu_pytorch_tanh") == 0) return REF_GELU_TANH;
+    if (strcmp(name, "relu") == 0) return REF_RELU;
+    if (strcmp(name, "relu2") == 0) return REF_RELU_SQUARED;
     if (*name) give_up("unknown activation", name);
     return usual;
 }
@@ -275,8 +278,10 @@ static void read_rope(source_file *f) {
     ref_rope *r = &m->rope;
     const size_t pairs = (size_t)m->turned / 2;
     const int64_t type = find_key(f, "rope.scaling.type");
-    m->local_rope = (ref_rope){key_double(f, "rope.freq_base_swa", 10000), .factor = 1, .size = 1};
     *r = (ref_rope){key_double(f, "rope.freq_base", 10000), .factor = 1, .size = 1};
+    m->local_rope = *r;
+    m->local_rope.base =
+        key_double(f, "rope.freq_base_swa", m->family->unscaled_windows ? r->base : 10000);
     r->factor = key_double(f, "rope.scaling.factor", 1);
     r->context = key_int(f, "rope.scaling.original_context_length", 0);
     r->fast = key_double(f, "rope.scaling.yarn_beta_fast", 32);

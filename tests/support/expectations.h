@@ -16,7 +16,8 @@
     X(llama) X(llama_gqa) X(llama3_rope) X(mistral) X(mixtral) X(gpt2) X(qwen2) X(qwen3)           \
     X(qwen3_moe) X(gemma) X(gemma2) X(gemma3) X(phi) X(phi3) X(gpt_neox) X(gpt_neox_seq) X(olmo2)  \
     X(starcoder2) X(stablelm) X(stablelm_par) X(falcon) X(falcon_mqa) X(granite) X(cohere)         \
-    X(cohere2) X(smollm3) X(gpt_oss) X(gpt_oss_yarn) X(bert)
+    X(cohere2) X(smollm3) X(gpt_oss) X(gpt_oss_yarn) X(bert) X(seed_oss) X(ernie4_5) X(olmo3)      \
+    X(arcee) X(gpt_bigcode)
 /* clang-format on */
 
 enum { EXPECT_MAX_LAYERS = 8, EXPECT_MAX_RUNS = 32, EXPECT_MAX_TOKENS = 64 };

@@ -9,12 +9,18 @@
 #include "gguf.h"
 #include "support/scratch.h"
 
-static void set_context(struct gguf_context *gguf, int n_ctx) {
-    char key[96];
+static const char *key_of(const struct gguf_context *gguf, const char *rest) {
+    static char key[96];
     const int64_t family = gguf_find_key(gguf, "general.architecture");
     if (family < 0) abort();
-    snprintf(key, sizeof key, "%s.context_length", gguf_get_val_str(gguf, family));
-    gguf_set_val_u32(gguf, key, (uint32_t)n_ctx);
+    snprintf(key, sizeof key, "%s.%s", gguf_get_val_str(gguf, family), rest);
+    return key;
+}
+
+static void set_yarn(struct gguf_context *gguf) {
+    gguf_set_val_str(gguf, key_of(gguf, "rope.scaling.type"), "yarn");
+    gguf_set_val_f32(gguf, key_of(gguf, "rope.scaling.factor"), 4);
+    gguf_set_val_u32(gguf, key_of(gguf, "rope.scaling.original_context_length"), 64);
 }
 
 /* The same rows over and over, n_ctx of them. */
@@ -30,11 +36,12 @@ static struct ggml_tensor *repeated(struct ggml_context *ctx, const struct ggml_
 
 static void add_tensor(struct gguf_context *to, struct ggml_context *more, struct ggml_tensor *t,
                        int n_ctx) {
-    const int positions = strcmp(t->name, "position_embd.weight") == 0;
+    const int positions = n_ctx && strcmp(t->name, "position_embd.weight") == 0;
     gguf_add_tensor(to, positions ? repeated(more, t, n_ctx) : t);
 }
 
-const char *stretched_model(const char *path, int n_ctx) {
+/* n_ctx 0: as long as before, with YaRN. */
+static const char *changed_model(const char *path, int n_ctx) {
     struct ggml_context *tensors = NULL;
     struct ggml_context *more = ggml_init((struct ggml_init_params){.mem_size = (size_t)1 << 20});
     struct gguf_context *to = gguf_init_empty();
@@ -42,7 +49,10 @@ const char *stretched_model(const char *path, int n_ctx) {
         gguf_init_from_file(path, (struct gguf_init_params){.ctx = &tensors});
     if (!more || !to || !from) abort();
     gguf_set_kv(to, from);
-    set_context(to, n_ctx);
+    if (n_ctx)
+        gguf_set_val_u32(to, key_of(to, "context_length"), (uint32_t)n_ctx);
+    else
+        set_yarn(to);
     for (int64_t i = 0; i < gguf_get_n_tensors(from); i++)
         add_tensor(to, more, ggml_get_tensor(tensors, gguf_get_tensor_name(from, i)), n_ctx);
     const char *copy = scratch_path("stretched.gguf");
@@ -52,4 +62,12 @@ const char *stretched_model(const char *path, int n_ctx) {
     ggml_free(tensors);
     ggml_free(more);
     return copy;
+}
+
+const char *stretched_model(const char *path, int n_ctx) {
+    return changed_model(path, n_ctx);
+}
+
+const char *yarn_model(const char *path) {
+    return changed_model(path, 0);
 }

@@ -97,6 +97,14 @@ static void test_make(void **state) {
     REFUSED(qkv_study_new(&out, NULL, &err));
     REFUSED(qkv_study_new(&out, "nothing", &err));
     assert_null(out);
+    REFUSED(qkv_study_load(NULL, "{\"study\": \"lens\"}", &err));
+    REFUSED(qkv_study_load(&out, NULL, &err));
+    assert_int_equal(qkv_study_load(&out, "[]", &err), QKV_ERR_FORMAT);
+    assert_int_equal(qkv_study_load(&out, "{\"study\": \"lens\", \"sweep\": {}}", &err),
+                     QKV_ERR_FORMAT);
+    assert_null(out);
+    OK(qkv_study_load(&out, "{\"study\": \"lens\", \"options\": {\"top\": 2}}", &err));
+    qkv_study_free(out);
     OK(qkv_study_new(&out, "lens", &err));
     REFUSED(qkv_study_set(NULL, "top", "3", &err));
     REFUSED(qkv_study_set(out, NULL, "3", &err));

@@ -213,6 +213,19 @@ static void check_long_prompt(const char *name) {
     judge_close(&j);
 }
 
+/* ---- scaled RoPE ---- */
+
+/* OLMo 3 scales RoPE in layers without a window alone. */
+static void windows_turn_unscaled(void **state) {
+    (void)state;
+    judge j;
+    judge_open(&j, yarn_model(model_of("olmo3")), 1);
+    qkv_result *result = judge_run(&j, (const char *const[]){NULL}, judge_everything(&j));
+    judge_tensors(&j, result, 0, j.baseline, "baseline");
+    qkv_result_free(result);
+    judge_close(&j);
+}
+
 /* ---- experts ---- */
 
 static void experts_have_no_neurons(void **state) {
@@ -278,9 +291,9 @@ VECTOR_LIST(FAMILY_TEST)
 
 int main(void) {
 #define FAMILY_ENTRY(name) cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
-    const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
-                                           cmocka_unit_test(an_encoder_has_no_logits),
-                                       cmocka_unit_test(experts_have_no_neurons)};
+    const struct CMUnitTest tests[] = {
+        VECTOR_LIST(FAMILY_ENTRY) cmocka_unit_test(windows_turn_unscaled),
+        cmocka_unit_test(an_encoder_has_no_logits), cmocka_unit_test(experts_have_no_neurons)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -172,7 +172,7 @@ static void pattern_shows_several_heads(void **state) {
     assert_int_equal(figure_panel(figure, 0, 1).head, 2);
     assert_string_equal(figure_panel(figure, 0, 2).title, "Layer 3, Head 3");
     assert_non_null(strstr(info.small_print, "layer 3, heads 0,2-3"));
-    assert_non_null(strstr(info.recipe, "\"heads\""));
+    assert_non_null(strstr(info.recipe, "\"head\":\""));
     check_heads(figure, &prompt, 1, 1);
     qkv_figure_free(figure);
     options.diff = 0;

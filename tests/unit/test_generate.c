@@ -184,7 +184,8 @@ static void check_family(const char *name) {
     X(cohere) X(cohere2) X(falcon) X(falcon_mqa) X(gemma) X(gemma2) X(gemma3) X(gpt2) X(gpt_neox) \
     X(gpt_neox_seq) X(gpt_oss) X(gpt_oss_yarn) X(granite) X(llama) X(llama3_rope) X(llama_gqa) \
     X(mistral) X(mixtral) X(olmo2) X(phi) X(phi3) X(qwen2) X(qwen3) X(qwen3_moe) X(smollm3) \
-    X(stablelm) X(stablelm_par) X(starcoder2)
+    X(stablelm) X(stablelm_par) X(starcoder2) X(seed_oss) X(ernie4_5) X(olmo3) X(arcee) \
+    X(gpt_bigcode)
 /* clang-format on */
 
 #define FAMILY_TEST(name)                                                                          \

@@ -23,15 +23,18 @@
 
 /* X(folder) */
 #define FAMILY_LIST(X)                                                                             \
+    X(arcee)                                                                                       \
     X(bert)                                                                                        \
     X(cohere)                                                                                      \
     X(cohere2)                                                                                     \
+    X(ernie4_5)                                                                                    \
     X(falcon)                                                                                      \
     X(falcon_mqa)                                                                                  \
     X(gemma)                                                                                       \
     X(gemma2)                                                                                      \
     X(gemma3)                                                                                      \
     X(gpt2)                                                                                        \
+    X(gpt_bigcode)                                                                                 \
     X(gpt_neox)                                                                                    \
     X(gpt_neox_seq)                                                                                \
     X(gpt_oss)                                                                                     \
@@ -43,11 +46,13 @@
     X(mistral)                                                                                     \
     X(mixtral)                                                                                     \
     X(olmo2)                                                                                       \
+    X(olmo3)                                                                                       \
     X(phi)                                                                                         \
     X(phi3)                                                                                        \
     X(qwen2)                                                                                       \
     X(qwen3)                                                                                       \
     X(qwen3_moe)                                                                                   \
+    X(seed_oss)                                                                                    \
     X(smollm3)                                                                                     \
     X(stablelm)                                                                                    \
     X(stablelm_par)                                                                                \
@@ -82,8 +87,14 @@ static void check_key(const struct gguf_context *a, int64_t i, const struct gguf
         assert_string_equal(gguf_get_val_str(a, i), gguf_get_val_str(b, k));
         return;
     }
-    const size_t size = gguf_get_kv_type(a, i) == GGUF_TYPE_BOOL ? 1 : 4;
-    if (memcmp(gguf_get_val_data(a, i), gguf_get_val_data(b, k), size) != 0)
+    const int is_list = gguf_get_kv_type(a, i) == GGUF_TYPE_ARRAY;
+    const enum gguf_type type = is_list ? gguf_get_arr_type(a, i) : gguf_get_kv_type(a, i);
+    const size_t n = is_list ? gguf_get_arr_n(a, i) : 1, size = type == GGUF_TYPE_BOOL ? 1 : 4;
+    if (is_list && (gguf_get_arr_type(b, k) != type || gguf_get_arr_n(b, k) != n))
+        fail_msg("%s is another list", key);
+    const void *expected = is_list ? gguf_get_arr_data(a, i) : gguf_get_val_data(a, i);
+    if (memcmp(expected, is_list ? gguf_get_arr_data(b, k) : gguf_get_val_data(b, k), n * size) !=
+        0)
         fail_msg("%s has another value", key);
 }
 

@@ -56,7 +56,7 @@ static void settings(void **state) {
         {"llama", "architectures", "[]", NULL}, /* its model_type does */
         {"llama", "architectures", "[7]", "does not name"},
         {"llama", "architectures", "7", "does not name"},
-        {"llama", "hidden_act", "\"relu\"", "hidden_act is 'relu'"},
+        {"llama", "hidden_act", "\"quick_gelu\"", "hidden_act is 'quick_gelu'"},
         {"llama", "hidden_act", "7", "hidden_act is"},
         {"llama", "quantization_config", "{\"quant_method\": \"gptq\"}", "quantised"},
         {"llama", "some_new_trick", "true", NULL},

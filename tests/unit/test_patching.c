@@ -13,6 +13,7 @@
 
 #include "qkv/edit_data.h"
 #include "qkv/next.h"
+#include "qkv/study.h"
 #include "qkv/sweep_reader.h"
 #include "reference/ref_forward.h"
 #include "run/run.h"
@@ -676,6 +677,72 @@ static void files_hold_positions_and_recovery(void **state) {
     qkv_sweep_free(sweep);
 }
 
+/* ---- the study's sweep ---- */
+
+static void add_prompt(qkv_study *study, const char *text, int32_t *tokens, size_t n) {
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    qkv_error err = {0};
+    prompt.text = n ? NULL : text;
+    prompt.tokens = tokens;
+    prompt.n_tokens = n;
+    prompt.written = n ? text : NULL;
+    expect_ok(qkv_study_add_prompt(study, &prompt, &err), &err, text);
+}
+
+static qkv_sweep *sweep_of(qkv_study *study) {
+    qkv_sweep *sweep = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_study_make_sweep(study, e.model, &sweep, &err), &err, "the study's sweep");
+    return sweep;
+}
+
+/* It is that of the specification, made once, and made anew when options change. */
+static void a_study_has_the_sweep_of_its_specification(void **state) {
+    (void)state;
+    qkv_study *study = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_study_new(&study, "patch", &err), &err, "patch");
+    expect_ok(qkv_study_set(study, "metric", DIFF, &err), &err, "metric");
+    add_prompt(study, CLEAN, NULL, 0);
+    add_prompt(study, CORRUPT, NULL, 0);
+    qkv_sweep *wanted = make("{" PAIR ", \"metrics\": [\"" DIFF "\"]}");
+    qkv_sweep *first = sweep_of(study), *again = sweep_of(study);
+    assert_string_equal(qkv_sweep_spec(first), qkv_sweep_spec(wanted));
+    assert_ptr_equal(first, again);
+    expect_ok(qkv_study_set(study, "layers", "2", &err), &err, "layers");
+    qkv_sweep *other = sweep_of(study);
+    assert_true(qkv_sweep_n_cells(other) < qkv_sweep_n_cells(first));
+    add_prompt(study, CLEAN, NULL, 0);
+    add_prompt(study, CORRUPT, NULL, 0);
+    qkv_sweep *more = sweep_of(study);
+    assert_int_equal(qkv_sweep_n_prompts(more), 4);
+    expect_ok(qkv_study_run(study, e.session, NULL, &err), &err, "run");
+    qkv_study_free(study); /* before its sweeps */
+    assert_int_equal(qkv_sweep_n_cells(more), 2 * qkv_sweep_n_cells(other));
+    qkv_sweep *const all[] = {wanted, first, again, other, more};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) qkv_sweep_free(all[i]);
+}
+
+/* Tokens that come with a text for records are not made of that text. */
+static void given_tokens_are_what_is_patched(void **state) {
+    (void)state;
+    qkv_study *study = NULL;
+    qkv_error err = {0};
+    int32_t *tokens[2] = {NULL, NULL};
+    size_t n[2] = {0};
+    tokenize(CLEAN, &tokens[0], &n[0]);
+    tokenize(CORRUPT, &tokens[1], &n[1]);
+    expect_ok(qkv_study_new(&study, "patch", &err), &err, "patch");
+    expect_ok(qkv_study_set(study, "metric", DIFF, &err), &err, "metric");
+    for (int i = 0; i < 2; i++) add_prompt(study, "user: a river?", tokens[i], n[i]);
+    qkv_sweep *sweep = sweep_of(study);
+    assert_null(strstr(qkv_sweep_spec(sweep), "user"));
+    qkv_sweep_free(sweep);
+    expect_ok(qkv_study_run(study, e.session, NULL, &err), &err, "run");
+    qkv_study_free(study);
+    for (int i = 0; i < 2; i++) qkv_tokens_free(tokens[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_count_by_direction_layer_map_and_column),
@@ -694,6 +761,8 @@ int main(void) {
         cmocka_unit_test(paths_are_specified),
         cmocka_unit_test(cells_agree_with_the_reference),
         cmocka_unit_test(files_hold_positions_and_recovery),
+        cmocka_unit_test(a_study_has_the_sweep_of_its_specification),
+        cmocka_unit_test(given_tokens_are_what_is_patched),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

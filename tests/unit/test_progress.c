@@ -190,7 +190,7 @@ static void studies(void **state) {
          1, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int living = 0; living < 2; living++) {
+        for (int page = 0; page < 2; page++) {
             qkv_error err = {0};
             qkv_study *study = NULL;
             qkv_prompt texts[3] = {QKV_PROMPT_INIT, QKV_PROMPT_INIT, QKV_PROMPT_INIT};
@@ -207,7 +207,7 @@ static void studies(void **state) {
                                    .n_prompts = cases[i].n_prompts,
                                    .session = e.session,
                                    .other = is_pair ? other.session : NULL,
-                                   .page = living};
+                                   .page = page};
             begin();
             const int status = study_make(&study, &of, &err);
             expect_ok(status, &err, cases[i].kind);

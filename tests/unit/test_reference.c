@@ -43,6 +43,10 @@ static const struct {
     {"q@0.h1=scale:0.5 + v@2.g0=scale:0", 2,
      {{Q, 1 << 0, 'h', 1 << 1, .op = REF_SCALE, .a = 0.5},
       {V, 1 << 2, 'g', 1 << 0, .op = REF_SCALE}}},
+    {"q@3=mean:token", 1, {{Q, 1 << 3, .op = REF_MEAN_TOKEN}}},
+    {"q@0.h1=scale:0.5 + v@3.g0=scale:0", 2,
+     {{Q, 1 << 0, 'h', 1 << 1, .op = REF_SCALE, .a = 0.5},
+      {V, 1 << 3, 'g', 1 << 0, .op = REF_SCALE}}},
 };
 /* clang-format on */
 

@@ -60,6 +60,8 @@ static const struct activation_name {
     {"gelu_fast", QKV_ACT_GELU_TANH},
     {"gelu_accurate", QKV_ACT_GELU_TANH},
     {"gelu_python_tanh", QKV_ACT_GELU_TANH},
+    {"relu", QKV_ACT_RELU},
+    {"relu2", QKV_ACT_RELU_SQUARED},
 };
 
 int qkv_activation_find(const char *name) {

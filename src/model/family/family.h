@@ -128,6 +128,8 @@ typedef enum qkv_activation {
     QKV_ACT_SILU,
     QKV_ACT_GELU_TANH,
     QKV_ACT_GELU_ERF,
+    QKV_ACT_RELU,
+    QKV_ACT_RELU_SQUARED,
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
 
@@ -169,8 +171,10 @@ typedef struct qkv_family {
     int has_no_logits; /* an encoder: its output is the last layer's resid_post */
     /* Where there is a window: every n-th layer sees everything; 0: no layer does. */
     int window_period;
-    /* Layers with a window turn by rope.freq_base_swa, unscaled. */
+    /* Layers with a window turn by a base of their own, unscaled: rope.freq_base_swa, or this where the
+     * file does not say it; 0: the base of the others. */
     int local_rope;
+    float local_base;
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
     int logit_scale_divides; /* instead of multiplying */
@@ -198,6 +202,7 @@ typedef struct qkv_family {
     X(phi3)                                                                                        \
     X(gptneox)                                                                                     \
     X(olmo2)                                                                                       \
+    X(starcoder)                                                                                   \
     X(starcoder2)                                                                                  \
     X(stablelm)                                                                                    \
     X(falcon)                                                                                      \
@@ -206,6 +211,9 @@ typedef struct qkv_family {
     X(cohere2)                                                                                     \
     X(smollm3)                                                                                     \
     X(gpt_oss)                                                                                     \
+    X(seed_oss)                                                                                    \
+    X(ernie4_5)                                                                                    \
+    X(arcee)                                                                                       \
     X(bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;

@@ -56,6 +56,7 @@ const qkv_family qkv_family_gemma3 = {
     .embedding_sqrt = 1,
     .window_period = 6,
     .local_rope = 1,
+    .local_base = 10000,
     .width_scaled_layers = 62,
     .layer_required =
         QKV_HAS_LLAMA_LAYER | QKV_HAS_HEAD_NORMS | QKV_HAS(POST_ATTN_NORM) | QKV_HAS(POST_FFN_NORM),

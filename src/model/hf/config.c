@@ -328,9 +328,10 @@ static int read_activation(qkv_hf_config *config, qkv_error *err) {
     json_decref(value);
     if (config->hf->fixed_activation || (usual && strstr(usual, quoted))) return QKV_OK;
     if (found < 0)
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: %s is '%.*s'; silu, gelu and the names of its tanh form are supported",
-                        config->path, setting, (int)strlen(quoted) - 2, quoted + 1);
+        return qkv_fail(
+            err, QKV_ERR_UNSUPPORTED,
+            "%s: %s is '%.*s'; silu, gelu and the names of its tanh form, relu and relu2 are supported",
+            config->path, setting, (int)strlen(quoted) - 2, quoted + 1);
     if (found != (int)config->family->activation)
         qkv_hf_set_text(config, "hidden_activation", qkv_activation_name(found));
     return QKV_OK;
@@ -415,12 +416,17 @@ static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_err
     return found < 0 ? found : QKV_OK;
 }
 
+static int has_window(const qkv_hf_config *config) {
+    const char *only = config->hf->window_architecture;
+    return config->hf->window && (!only || strcmp(only, config->architecture) == 0);
+}
+
 static int apply_settings(qkv_hf_config *config, qkv_error *err) {
     int status = QKV_OK;
     for (const qkv_hf_setting *s = config->hf->settings; s && s->name && status == QKV_OK; s++)
         status = apply_setting(config, s, err);
     if (status == QKV_OK && config->hf->configure) status = config->hf->configure(config, err);
-    if (status == QKV_OK && config->hf->window) status = qkv_hf_window_read(config, err);
+    if (status == QKV_OK && has_window(config)) status = qkv_hf_window_read(config, err);
     return status;
 }
 

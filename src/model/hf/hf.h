@@ -125,6 +125,7 @@ struct qkv_hf {
     const char *epsilon;              /* the norm's, where it has a name of its own */
     const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
     const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
+    const char *window_architecture;  /* the only one that has a window; NULL: all */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
     const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */
@@ -135,6 +136,7 @@ struct qkv_hf {
     int yarn_is_longrope;       /* an old name */
     int window;                 /* set of qkv_hf_window; 0: there is none */
     int writes_no_window;       /* the file says 0 where there is none */
+    int writes_window_layers; /* the file lists them, also where they are as the family's rule says */
     /* What tables cannot say. */
     int (*configure)(qkv_hf_config *config, qkv_error *err);
 };

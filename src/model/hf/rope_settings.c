@@ -298,7 +298,8 @@ static int write_numbers(rope *r, qkv_error *err) {
                         config->path, (long long)r->dims);
     qkv_hf_set_int(config, "rope.dimension_count", r->dims);
     qkv_hf_set_float(config, "rope.freq_base", r->base);
-    if (r->local_base != 0) qkv_hf_set_float(config, "rope.freq_base_swa", r->local_base);
+    if (r->local_base != 0 && (config->family->local_base != 0 || r->local_base != r->base))
+        qkv_hf_set_float(config, "rope.freq_base_swa", r->local_base);
     return QKV_OK;
 }
 

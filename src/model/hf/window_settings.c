@@ -76,7 +76,7 @@ static int write_window(const window *w, qkv_error *err) {
                         config->path, config->architecture);
     if (any || config->hf->writes_no_window)
         qkv_hf_set_int(config, "attention.sliding_window", any ? w->width : 0);
-    if (any && !by_rule) {
+    if (any && (!by_rule || config->hf->writes_window_layers)) {
         char key[128];
         snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", config->family->name);
         gguf_set_arr_data(config->meta, key, GGUF_TYPE_BOOL, w->flags, (size_t)config->n_layer);

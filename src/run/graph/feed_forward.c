@@ -24,6 +24,10 @@ static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
         return gelu_tanh(g, x);
     case QKV_ACT_GELU_ERF:
         return ggml_gelu_erf(g->ctx, x);
+    case QKV_ACT_RELU:
+        return ggml_relu(g->ctx, x);
+    case QKV_ACT_RELU_SQUARED:
+        return ggml_sqr(g->ctx, ggml_relu(g->ctx, x));
     default:
         return ggml_silu(g->ctx, x);
     }

@@ -35,6 +35,24 @@ export function fillSelect(select, pairs, chosen) {
     if (chosen !== undefined) select.value = chosen;
 }
 
+// *text* is in italics, \* is an asterisk.
+export function titleNodes(text) {
+    const nodes = [];
+    let italic = false;
+    for (const part of text.match(/\\\*|\*|[^*\\]+|\\/g) ?? []) {
+        if (part === '*') italic = !italic;
+        else {
+            const plain = (part === '\\*' ? '*' : part).replace(/(\d)e-(\d)/g, '$1e\u2011$2').replace(/ = /g, '\u00a0=\u00a0');
+            nodes.push(italic ? el('em', {}, plain) : plain);
+        }
+    }
+    return nodes;
+}
+
+export function plainTitle(text) {
+    return text.replace(/\\\*|\*/g, (found) => (found === '*' ? '' : '*'));
+}
+
 // Parts of a line that a gap keeps apart: a space between them keeps them apart for those who listen, or copy the text.
 export function listed(parts) {
     return parts.flatMap((part, i) => (i ? [' ', part] : [part]));

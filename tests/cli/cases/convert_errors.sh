@@ -14,7 +14,7 @@ cp "$VECTORS/llama_gqa/hf-sharded/"*00001-of* parts
 qkv convert parts -o out.gguf
 echo '{"architectures": ["LlamaForCausalLM"],' >broken/config.json
 qkv convert broken -o out.gguf
-sed 's/"silu"/"relu"/' "$VECTORS/llama/hf/config.json" >broken/config.json
+sed 's/"silu"/"quick_gelu"/' "$VECTORS/llama/hf/config.json" >broken/config.json
 qkv convert broken -o out.gguf
 cp -r "$VECTORS/llama/hf" own
 qkv convert own -o own/model.safetensors

@@ -4,7 +4,7 @@ look() {
 import base64, hashlib, json, re, struct, sys
 
 text = open(sys.argv[1], encoding="utf-8").read()
-data = json.loads(re.search(r'id="qkv-data">(.*?)</script>', text, re.S).group(1))
+data = json.loads(re.search(r'id="qkv-data">(.*?)</script>', text, re.S).group(1))["parts"][0]
 
 def numbers(entry):
     raw = base64.b64decode(entry["data"])

@@ -9,7 +9,7 @@ def draw(kind, *words):
     told = json.loads(subprocess.run(["qkv", "recipe", "extract", "a.svg"], capture_output=True, check=True).stdout)
     svg = open("a.svg").read()
     width, height = map(int, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
-    facts = {**told["options"], **told["look"], "range": told["range"]}
+    facts = {**told["options"], **told["look"], **told["drawn"], "range": told["range"]}
     facts["edits"] = [p["edits"] for p in told["panels"]]
     return facts, {"width": width, "height": height, "letters": svg.count("<use")}
 

@@ -4,7 +4,7 @@ look() {
 import base64, json, math, re, struct, sys
 
 text = open(sys.argv[1], encoding="utf-8").read()
-data = json.loads(re.search(r'id="qkv-data">(.*?)</script>', text, re.S).group(1))
+data = json.loads(re.search(r'id="qkv-data">(.*?)</script>', text, re.S).group(1))["parts"][0]
 numbers = lambda entry: list(struct.unpack("<%df" % (len(base64.b64decode(entry["data"])) // 4), base64.b64decode(entry["data"])))
 L, H, E = len(data["layers"]), len(data["heads"]), len(data["epsilons"])
 print(data["plot"], data["targets"], data["layers"], data["heads"], data["epsilons"], data["prompts"])

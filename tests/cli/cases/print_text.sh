@@ -24,7 +24,7 @@ for wanted in sys.argv[2:]:
 PY
 }
 recipe() {
-    grep -ao '"\(text\|font\|width\|hide_notes\)":[^,}]*' "$1"
+    grep -ao '"\(text\|font\|width\|no_notes\|hide_notes\)":[^,}]*' "$1"
 }
 echo == figure
 qkv figure grid --layer 0 --head 1 -p 'abc <script>' --col 'a<b=q@0=zero' --text text -o f.svg -o f.pdf
