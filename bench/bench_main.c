@@ -15,7 +15,7 @@
 #include "bench.h"
 #include "cli/cli.h"
 #include "qkv/hub.h"
-#include "qkv/synthetic.h"
+#include "model/synthetic.h"
 
 static const char usage[] =
     "Usage: qkv-bench [--shape SHAPE]... [-m MODEL]... [--type TYPE]... [OPTION]...\n"

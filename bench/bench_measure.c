@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "bench.h"
 #include "qkv/generate.h"
-#include "qkv/sweep_blocks.h"
+#include "sweep/sweep.h"
 
 #define BENCH_NAME(id, function, name, what) name,
 const char *const bench_names[BENCH_COUNT] = {BENCH_LIST(BENCH_NAME)};

@@ -16,11 +16,11 @@ run:        qkv base model kernel
 chat:       qkv base format tokenizer model jinja
 measure:    qkv base model run kernel
 draw:       qkv base
-store:      qkv base format
-sweep:      qkv base measure store
+store:      qkv base format run
+sweep:      qkv base run measure store
 page:       base
 study:      qkv base page store run measure draw sweep model
-server:     qkv base page study draw model run measure
+server:     qkv base page study draw model run measure sweep store
 hub:        qkv base format model
 cli:        qkv base
 '

@@ -1,29 +1,22 @@
 /*
- * Charts: numbers as a heatmap, as lines with bands, or as ranked bars, drawn to a file.
+ * Charts: numbers as a heatmap, drawn to a file or, with qkv_heatmap_render, into memory.
  *
- *     const double eps[] = {1e-3, 1e-2, 1e-1}, mean[] = {.91, .84, .52};
- *     qkv_series series = QKV_SERIES_INIT;
- *     series.label = "Query";
- *     series.x = eps;
- *     series.y = mean;
- *     series.n = 3;
- *     qkv_lines lines = QKV_LINES_INIT;
- *     lines.series = &series;
- *     lines.n_series = 1;
- *     lines.x = (qkv_chart_axis){.label = "ε", .scale = QKV_SCALE_LOG};
- *     lines.y.label = "first-column mass";
+ *     const double values[] = {.91, .84, .52, .13};
+ *     qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
+ *     panel.values = values;
+ *     panel.n_rows = panel.n_cols = 2;
+ *     qkv_heatmap map = QKV_HEATMAP_INIT;
+ *     map.panels = &panel;
+ *     map.n_panels = 1;
+ *     map.color.label = "first-column mass";
  *     qkv_chart_style style = QKV_CHART_STYLE_INIT;
  *     style.title = "What Scaling the Query Leaves";
- *     qkv_lines_write(&lines, &style, "lines.svg", &err); // .png, .svg or .pdf
+ *     qkv_heatmap_write(&map, &style, "heatmap.svg", &err); // .png, .svg or .pdf
  *
- * Each is drawn to a file or, with qkv_..._render, into memory (see qkv/bytes.h).
- *
- * Charts are plain data and read once; nothing is kept, and any thread may draw. Panels, series and
- * bars are arrays, all of one size. Titles and labels of axes are read as in a grid: text between
- * asterisks is set in italics. Files are written to a temporary name and renamed; the same chart
- * gives the same bytes. NaN stands for "no value" where it is said so; what is infinite, or has no
- * place on a log axis, is refused; but 0 on that of x stands apart at its low end, where the axis is
- * broken. Lines that lie on each other are dashed in turn, and the legend says which they are.
+ * Charts are plain data and read once; nothing is kept, and any thread may draw. Panels are an array,
+ * all of one size. Titles and labels of axes are read as in a grid: text between asterisks is set in
+ * italics. Files are written to a temporary name and renamed; the same chart gives the same bytes. NaN
+ * stands for "no value"; what is infinite, or has no place on a log scale, is refused.
  */
 #ifndef QKV_CHART_H
 #define QKV_CHART_H
@@ -49,9 +42,6 @@ typedef struct qkv_chart_style {
 
 #define QKV_CHART_STYLE_INIT                                                                       \
     { .size = sizeof(qkv_chart_style), .dpi = 150 }
-
-/* The same for callers that cannot use the initialiser: they set the size first. */
-QKV_API int qkv_chart_style_default(qkv_chart_style *style, qkv_error *err);
 
 /* An axis of numbers. low = high (0 and 0): as far as the data reaches. It is a part of other
  * structs, has no size, and will never grow. */
@@ -106,70 +96,6 @@ QKV_API int qkv_heatmap_write(const qkv_heatmap *map, const qkv_chart_style *sty
                               const char *path, qkv_error *err);
 QKV_API int qkv_heatmap_render(const qkv_heatmap *map, const qkv_chart_style *style,
                                const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
-
-/* ---- lines ---- */
-
-/* Points in the order in which they are joined. A y of NaN leaves a gap. lower and upper, both or
- * none: the band; on a log axis, what lies at or below 0 of it ends at the chart's edge. */
-typedef struct qkv_series {
-    size_t size;
-    const char *label; /* in the legend */
-    const double *x, *y;
-    const double *lower, *upper;
-    size_t n;
-} qkv_series;
-
-#define QKV_SERIES_INIT                                                                            \
-    { .size = sizeof(qkv_series) }
-
-typedef struct qkv_lines {
-    size_t size;
-    const qkv_series *series;
-    size_t n_series; /* up to 48 */
-    qkv_chart_axis x, y;
-    const char *legend;          /* title of the legend; NULL: none */
-    const char *reference_label; /* NULL: none; else a dashed line across at `reference` */
-    double reference;
-} qkv_lines;
-
-#define QKV_LINES_INIT                                                                             \
-    { .size = sizeof(qkv_lines) }
-
-QKV_API int qkv_lines_write(const qkv_lines *lines, const qkv_chart_style *style, const char *path,
-                            qkv_error *err);
-QKV_API int qkv_lines_render(const qkv_lines *lines, const qkv_chart_style *style,
-                             const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
-
-/* ---- bars ---- */
-
-/* From 0 to the value, the first at the top; lower to upper a whisker, equal: none. */
-typedef struct qkv_bar {
-    size_t size;
-    const char *label;
-    double value;
-    double lower, upper;
-    int32_t group; /* which of the groups: its colour */
-} qkv_bar;
-
-#define QKV_BAR_INIT                                                                               \
-    { .size = sizeof(qkv_bar) }
-
-typedef struct qkv_bars {
-    size_t size;
-    const qkv_bar *bars;
-    size_t n_bars; /* up to 2000; labels are thinned out where they do not fit */
-    qkv_chart_axis axis;
-    const char *const *groups; /* names for the legend; NULL: none */
-    size_t n_groups;
-} qkv_bars;
-
-#define QKV_BARS_INIT                                                                              \
-    { .size = sizeof(qkv_bars) }
-
-QKV_API int qkv_bars_write(const qkv_bars *bars, const qkv_chart_style *style, const char *path,
-                           qkv_error *err);
-QKV_API int qkv_bars_render(const qkv_bars *bars, const qkv_chart_style *style, const char *format,
-                            char **bytes, size_t *n_bytes, qkv_error *err);
 
 #ifdef __cplusplus
 }

@@ -100,12 +100,6 @@ typedef struct qkv_custom_edit {
 /* Edits that are added to the plan from now on may say custom:NAME. Where it fails, `release` is not
  * called. */
 QKV_API int qkv_plan_add_custom(qkv_plan *plan, const qkv_custom_edit *custom, qkv_error *err);
-/* Several at once, an array, all of one size. They stay the caller's, who keeps what they need until the
- * plan is freed: `release` must be NULL. */
-QKV_API int qkv_plan_add_customs(qkv_plan *plan, const qkv_custom_edit *customs, size_t n,
-                                 qkv_error *err);
-/* The names of a plan's functions; NULL past the end. */
-QKV_API const char *qkv_plan_custom(const qkv_plan *plan, size_t index);
 
 #ifdef __cplusplus
 }

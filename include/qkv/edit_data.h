@@ -69,30 +69,9 @@ QKV_API int qkv_edit_data_add_vector(qkv_edit_data *data, const char *name, cons
  * are not looked at. */
 QKV_API int qkv_edit_data_read_vectors(qkv_edit_data *data, const char *edits, qkv_error *err);
 
-/* One vector; everything belongs to the object. */
-typedef struct qkv_vector_info {
-    size_t size;
-    const char *name;
-    const float *values;
-    int32_t n_dims;
-    int64_t shape[QKV_VECTOR_MAX_DIMS];
-    const char *hash; /* XXH3-128 of shape and values, 32 hexadecimal digits */
-} qkv_vector_info;
-
-#define QKV_VECTOR_INFO_INIT                                                                       \
-    { .size = sizeof(qkv_vector_info) }
-
-/* Fills *info and returns 1, or returns 0 past the end. */
-QKV_API int qkv_edit_data_vector(const qkv_edit_data *data, size_t index, qkv_vector_info *info);
-
 /* Gives the object its set of prompts, once: n_prompts of them, lengths[i] tokens each. All is copied. */
 QKV_API int qkv_edit_data_set_prompts(qkv_edit_data *data, const int32_t *const *tokens,
                                       const size_t *lengths, size_t n_prompts, qkv_error *err);
-/* A prompt of the set, NULL past the end; *n_tokens may be NULL. */
-QKV_API const int32_t *qkv_edit_data_prompt(const qkv_edit_data *data, size_t index,
-                                            size_t *n_tokens);
-/* XXH3-128 of the set's tokens, 32 hexadecimal digits; NULL: there is no set. */
-QKV_API const char *qkv_edit_data_prompts_hash(const qkv_edit_data *data);
 
 /* Edits that are added to the plan from now on may name what is in the object. */
 QKV_API int qkv_plan_set_edit_data(qkv_plan *plan, const qkv_edit_data *data, qkv_error *err);

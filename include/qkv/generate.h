@@ -20,7 +20,8 @@
  *         const size_t n_vocab = (size_t)qkv_model_get_info(model)->n_vocab;
  *         for (int i = 0; i < 5; i++) {
  *             for (size_t v = 0; v < 2; v++) {
- *                 next[v] = qkv_sample_greedy(qkv_generator_logits(generator, v), n_vocab);
+ *                 const float *logits = qkv_generator_logits(generator, v);
+ *                 if (qkv_sample(NULL, logits, n_vocab, 0, &next[v], &err) != QKV_OK) break; // greedy
  *                 printf("%d%c", (int)next[v], v ? '\n' : ' ');
  *             }
  *             if (qkv_session_feed(session, generator, next, &err) != QKV_OK) break;
@@ -103,9 +104,6 @@ QKV_API int qkv_session_feed(qkv_session *session, qkv_generator *generator, con
 /* The logits after a variant's last token, one for each token of the vocabulary, until the next feed;
  * NULL before the prompt was fed, and for a variant that has ended. */
 QKV_API const float *qkv_generator_logits(const qkv_generator *generator, size_t variant);
-/* The tokens that a variant was fed, the prompt's first. */
-QKV_API const int32_t *qkv_generator_tokens(const qkv_generator *generator, size_t variant,
-                                            size_t *n_tokens);
 /* A variant's edits: the text, NULL past the end; how many elements it has changed so far. */
 QKV_API const char *qkv_generator_edit_text(const qkv_generator *generator, size_t variant,
                                             size_t edit);
@@ -125,9 +123,6 @@ QKV_API int qkv_session_continue(qkv_session *session, const int32_t *tokens, si
                                  size_t max_new, int32_t **out, size_t *n_out, qkv_error *err);
 
 /* ---- choosing the next token ---- */
-
-/* The most likely token; of several the first. -1 where there is none to choose from. */
-QKV_API int32_t qkv_sample_greedy(const float *logits, size_t n_vocab);
 
 /* How tokens are drawn. What is cut off is cut off in this order: top_k, top_p, min_p; and before
  * that, logits are divided by the temperature. */

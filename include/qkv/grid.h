@@ -115,9 +115,6 @@ typedef enum qkv_pooling {
     QKV_POOLING_MAGNITUDE /* the value of largest magnitude */
 } qkv_pooling;
 
-/* "auto", "largest", "magnitude"; NULL past the end. */
-QKV_API const char *qkv_pooling_name(qkv_pooling pooling);
-
 typedef struct qkv_grid_style {
     size_t size;
     const char *title;       /* below the grid, centred; NULL = none */
@@ -162,17 +159,11 @@ typedef struct qkv_grid_style {
         .log_floor = 1e-4, .labels = 1, .cell_values = -1, .dpi = 150, .panel_size = 170           \
     }
 
-/* The same for callers that cannot use the initialiser: they set the size first. */
-QKV_API int qkv_grid_style_default(qkv_grid_style *style, qkv_error *err);
-
 QKV_API int qkv_grid_new(qkv_grid **out, int32_t rows, int32_t cols, qkv_error *err);
 QKV_API void qkv_grid_free(qkv_grid *grid);
 /* A cell of the grid that is given no panel stays empty. */
 QKV_API int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,
                                qkv_error *err);
-
-/* "png", "svg", "pdf": what grids and charts can be drawn as; NULL past the end. */
-QKV_API const char *qkv_grid_format(size_t index);
 
 /* Draws to a file; its suffix says how. */
 QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
@@ -182,30 +173,6 @@ QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, co
  * qkv_bytes_free; a NUL stands after its end. */
 QKV_API int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const char *format,
                             char **bytes, size_t *n_bytes, qkv_error *err);
-
-/* What the style asks for and cells are too small for, in numbers of panels. */
-typedef struct qkv_grid_report {
-    size_t size;
-    int32_t panels;          /* all that hold values */
-    int32_t without_values;  /* no numbers in their cells */
-    int32_t thinned;         /* labels at every second or third row or column only */
-    int32_t with_indices;    /* indices in place of labels */
-    int32_t pooled;          /* pixels that stand for several cells */
-    int32_t cells_per_pixel; /* along a side, in the panel where they are most; 1: all are seen */
-    double dpi;              /* of a PNG, as it is drawn */
-    uint64_t scripts;        /* bit i: no font has all glyphs of script i, see qkv/fonts.h */
-} qkv_grid_report;
-
-#define QKV_GRID_REPORT_INIT                                                                       \
-    { .size = sizeof(qkv_grid_report) }
-
-/* Fails where qkv_grid_write would fail whatever the disk is like, and says in *report what would
- * be missing from the drawing. Writes nothing. */
-QKV_API int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
-                           qkv_grid_report *report, qkv_error *err);
-
-/* The colour that a value gets in a cell that is not masked, 0xRRGGBB. A style that cannot be read counts as the default. */
-QKV_API uint32_t qkv_grid_color(const qkv_grid_style *style, double value);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,7 @@
  *     qkv_model_free(model);
  *
  * A is one head's T x T matrix after the softmax, rows are queries. Metrics of patterns are summed
- * row by row while the pattern is computed (qkv/observe.h): no map is kept. What a variant cannot
+ * row by row while the pattern is computed: no map is kept. What a variant cannot
  * change is not computed again: it has the baseline's values there, and a change of exactly 0.
  *
  * NaN stands where a metric is undefined, and nowhere else; qkv_metric_info.undefined says when.

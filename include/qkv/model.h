@@ -125,7 +125,6 @@ QKV_API int qkv_token_text(const qkv_model *model, char **text, size_t *length, 
 
 /* The tokens that end a text, as the file and the names of its special tokens say: from 0 on, -1 past
  * the end. A model without a tokenizer has none. */
-QKV_API int32_t qkv_end_token(const qkv_model *model, size_t index);
 QKV_API int qkv_is_end_token(const qkv_model *model, int32_t token);
 
 QKV_API void qkv_tokens_free(int32_t *tokens);

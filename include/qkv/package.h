@@ -33,8 +33,6 @@ typedef struct qkv_package_info {
     uint64_t n_bytes;        /* bytes of the model's files */
 } qkv_package_info;
 
-/* How many there are. */
-QKV_API size_t qkv_package_count(void);
 /* NULL past the end. */
 QKV_API const qkv_package_info *qkv_package_get(size_t index);
 

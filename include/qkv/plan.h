@@ -105,8 +105,6 @@ QKV_API const char *qkv_site_shape(qkv_site site);       /* "T,H,d" */
 QKV_API const char *qkv_site_description(qkv_site site); /* "queries after RoPE" */
 /* 0: it comes after all layers, and is written without one: logits and final_norm. */
 QKV_API int qkv_site_has_layer(qkv_site site);
-/* QKV_SITE_COUNT when there is no such site. */
-QKV_API qkv_site qkv_site_by_name(const char *name);
 
 QKV_API const char *qkv_reduction_name(qkv_reduction kind);
 QKV_API const char *qkv_reduction_description(qkv_reduction kind);
@@ -140,12 +138,6 @@ QKV_API int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t 
  * here. */
 QKV_API int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err);
 
-/* Where in the text of the last variant, when qkv_plan_add_variant refused it, the mistake is: in
- * bytes, both may be NULL. The wrong word or number where one edit is wrong by itself, the whole text
- * where several do not go together. Returns 1, or 0 when it was not refused or the place is not
- * known. */
-QKV_API int qkv_plan_mistake(const qkv_plan *plan, size_t *at, size_t *length);
-
 QKV_API int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err);
 
 /* Names a capture of plans to come on the same tokens, with edits in the same layers. A run of this
@@ -158,36 +150,6 @@ QKV_API size_t qkv_plan_n_variants(const qkv_plan *plan); /* with the baseline *
 QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);
 QKV_API const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens);
 
-/* One edit of a variant as it was understood. Everything belongs to the plan. Lists have a byte for
- * each layer, head, token or channel, 0 or 1; NULL: all of them. */
-typedef struct qkv_edit_info {
-    size_t size;
-    const char *text; /* "q@3.h1=scale:1e-3" */
-    qkv_site site;
-    const char *op;    /* "scale" */
-    double number;     /* factor, value or deviation; 0 where the operation has none */
-    uint64_t selected; /* elements that the selector covers */
-    const uint8_t *layers;
-    char head_kind; /* as it was written: 'h' query heads, 'g' key/value heads, 0: none named */
-    const uint8_t *heads;
-    int32_t n_heads;
-    const uint8_t *rows; /* tokens; of scores and pattern: queries */
-    const uint8_t *cols; /* of scores and pattern: keys */
-    const uint8_t *channels;
-    int64_t n_channels; /* that the site has; 0 for scores and pattern */
-} qkv_edit_info;
-
-#define QKV_EDIT_INFO_INIT                                                                         \
-    { .size = sizeof(qkv_edit_info) }
-
-/* Fills *info and returns 1, or returns 0 where there is no such variant or edit. */
-QKV_API int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit,
-                              qkv_edit_info *info);
-/* 1 when the edit covers something of this layer that this query head reads or is: on k and v, a
- * key/value head counts for all query heads that share it. */
-QKV_API int qkv_plan_edit_covers(const qkv_plan *plan, size_t variant, size_t edit, int32_t layer,
-                                 int32_t head);
-
 /* What qkv_plan_set_prompt was given; NULL: nothing. *length may be NULL. */
 QKV_API const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length);
 
@@ -195,12 +157,6 @@ QKV_API const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length);
 QKV_API const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index);
 /* 1 when the logits of this token are captured: they are the rows of the logits, in order. */
 QKV_API int qkv_plan_wants_logits(const qkv_plan *plan, size_t token);
-/* The same of any site without a layer. */
-QKV_API int qkv_plan_wants_token(const qkv_plan *plan, qkv_site site, size_t token);
-/* The name of a source, NULL past the end; *tokens receives qkv_plan_source_length tokens. A prompt that
- * patch:resample has drawn is called set:NUMBER. */
-QKV_API const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens);
-QKV_API size_t qkv_plan_source_length(const qkv_plan *plan, size_t index); /* 0 past the end */
 
 #ifdef __cplusplus
 }

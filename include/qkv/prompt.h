@@ -1,17 +1,13 @@
 /*
  * Prompts: a text or token ids, as plain data.
  *
- *     qkv_model *model = NULL;
- *     int32_t *tokens = NULL;
- *     size_t n_tokens = 0;
+ *     qkv_study *study = NULL;
  *     qkv_prompt prompt = QKV_PROMPT_INIT;
  *     prompt.text = "The river runs past the old mill.";
- *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_prompt_tokenize(&prompt, model, &tokens, &n_tokens, &err) == QKV_OK) {
- *         printf("%zu tokens\n", n_tokens);
+ *     if (qkv_study_new(&study, "lens", &err) == QKV_OK) {
+ *         qkv_study_add_prompt(study, &prompt, &err);
  *     }
- *     qkv_tokens_free(tokens);
- *     qkv_model_free(model);
+ *     qkv_study_free(study);
  *
  * Where several prompts are asked for they are an array, all of one size. A function that is given a prompt
  * copies what it needs; the text and the ids stay the caller's. Nothing here has state: any thread
@@ -48,10 +44,6 @@ typedef struct qkv_prompt {
 
 #define QKV_PROMPT_INIT                                                                            \
     { .size = sizeof(qkv_prompt), .flags = QKV_TOKENIZE_ADD_SPECIAL }
-
-/* The tokens of a prompt, freed with qkv_tokens_free. An empty prompt is an error. */
-QKV_API int qkv_prompt_tokenize(const qkv_prompt *prompt, const qkv_model *model, int32_t **tokens,
-                                size_t *n_tokens, qkv_error *err);
 
 /* The neutral texts that figures and measures use when none is given; NULL past the end. */
 QKV_API const char *qkv_default_prompt(size_t index);

@@ -49,8 +49,7 @@
  * A struct that the caller allocates starts with its size and is made with its initialiser,
  * `qkv_tensor t = QKV_TENSOR_INIT;`, whether the library reads or fills it. Later versions add
  * fields at the end, so that programs and libraries of different versions understand each other.
- * Without the initialiser (from another language): all bytes 0, then size; a style is then filled
- * with qkv_grid_style_default or qkv_chart_style_default. Structs that the library hands out as
+ * Without the initialiser (from another language): all bytes 0, then size. Structs that the library hands out as
  * `const T *` grow at their end, too.
  *
  * A function that can fail returns a status and takes a qkv_error; one that looks something up
@@ -72,7 +71,6 @@
 #include "qkv/convert.h"
 #include "qkv/error.h"
 #include "qkv/figure.h"
-#include "qkv/fonts.h"
 #include "qkv/grid.h"
 #include "qkv/head_choice.h"
 #include "qkv/measure.h"
@@ -87,31 +85,22 @@
 #include "qkv/store_reader.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
-#include "qkv/table.h"
 #include "qkv/version.h"
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
-#include "qkv/circuits.h"
-#include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/edit_data.h"
 #include "qkv/generate.h"
-#include "qkv/head_output.h"
-#include "qkv/head_scores.h"
 #include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/next.h"
-#include "qkv/observe.h"
 #include "qkv/package.h"
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
 #include "qkv/server.h"
 #include "qkv/study.h"
-#include "qkv/sweep_blocks.h"
-#include "qkv/synthetic.h"
-#include "qkv/unembed.h"
 #include "qkv/weights.h"
 #endif
 

@@ -78,8 +78,6 @@ typedef struct qkv_server_options {
 QKV_API int qkv_server_new(qkv_server **out, const qkv_server_options *options, qkv_error *err);
 /* What to open in a browser, with the token. Belongs to the server; NULL without one. */
 QKV_API const char *qkv_server_url(const qkv_server *server);
-/* The port; 0 without a server. */
-QKV_API int32_t qkv_server_port(const qkv_server *server);
 /* Waits until the server was stopped, or so many seconds: 1 when it was stopped, else 0. */
 QKV_API int qkv_server_wait(qkv_server *server, double seconds);
 /* Ends what is being computed, and requests that wait. No request is answered any more. */

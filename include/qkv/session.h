@@ -67,21 +67,13 @@ QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
                             const qkv_session_options *options, qkv_error *err);
 QKV_API void qkv_session_free(qkv_session *session);
 QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
-/* What computes, "CPU AVX2 FMA" with what the processor can do, and the version of ggml that it is part
- * of, "0.9.5"; NULL without a session. Where both are the same, so are all bits. */
+/* What computes, "CPU AVX2 FMA" with what the processor can do; NULL without a session. */
 QKV_API const char *qkv_session_backend(const qkv_session *session);
-QKV_API const char *qkv_session_ggml(const qkv_session *session);
-/* The bytes of its memory_budget; 0 without a session. */
-QKV_API size_t qkv_session_memory(const qkv_session *session);
 
 /* From now on a callback watches what the session computes, and can stop it: qkv/progress.h. NULL:
  * none. The struct is copied, `user` is borrowed until another callback is set. */
 QKV_API int qkv_session_set_progress(qkv_session *session, const qkv_progress *progress,
                                      qkv_error *err);
-/* Calls the callback, for work of the caller's own around the session's: QKV_OK, or
- * QKV_ERR_CANCELLED when it says stop. Inside a work it tells how much is done of what is at hand. */
-QKV_API int qkv_session_report(qkv_session *session, const char *what, double done, double total,
-                               qkv_error *err);
 
 /* Work that takes several runs. From here to qkv_session_end_work the callback is told of `total` of
  * `what`, and no longer of the runs: each of them counts as one. `what` is borrowed until then. Works can
@@ -118,10 +110,6 @@ QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_pl
  * qkv_text_free. */
 QKV_API int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan,
                                 qkv_error *err);
-
-/* The numbers of that alone. */
-QKV_API int qkv_session_estimate(qkv_session *session, qkv_run_stats *stats, const qkv_plan *plan,
-                                 qkv_error *err);
 
 /* What all runs of the session took together, also those that failed. Returns 1, or 0 without a
  * session. */

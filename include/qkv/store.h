@@ -71,43 +71,12 @@ QKV_API int qkv_store_describe(const qkv_result *result, const qkv_plan *plan,
  * tensors for .npy, too many values for .json, more than 4 GB for .npz. */
 QKV_API int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err);
 
-/* "safetensors", "json", "npz", "npy"; NULL past the end. */
-QKV_API const char *qkv_store_format(size_t index);
-
 enum { QKV_STORE_NAME_SIZE = 64 };
 
 /* The name of a tensor in a file, e.g. "v0/pattern.3"; "" and 0 where there is no such site or
  * reduction, else 1. */
 QKV_API int qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
                            int32_t layer, qkv_reduction reduction);
-
-/* A file of matrices that belong to a figure: names, shapes and data are the caller's. A path that ends
- * in .npz is written as that, any other as safetensors.
- * Tensors are an array, all of one size.
- * metadata is a list of n_metadata key, value pairs (2 * n_metadata strings). */
-typedef struct qkv_store_tensor {
-    size_t size;
-    const char *name;
-    const float *data;
-    int32_t n_dims;
-    int64_t shape[3];
-} qkv_store_tensor;
-
-#define QKV_STORE_TENSOR_INIT                                                                      \
-    { .size = sizeof(qkv_store_tensor) }
-
-QKV_API int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
-                                    const char *const *metadata, size_t n_metadata,
-                                    const char *path, qkv_error *err);
-/* The same bytes in memory, safetensors, freed with qkv_bytes_free. */
-QKV_API int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
-                                     const char *const *metadata, size_t n_metadata, char **bytes,
-                                     size_t *n_bytes, qkv_error *err);
-/* The same in a format of qkv_store_format. */
-QKV_API int qkv_store_render_tensors_as(const qkv_store_tensor *tensors, size_t n_tensors,
-                                        const char *const *metadata, size_t n_metadata,
-                                        const char *format, char **bytes, size_t *n_bytes,
-                                        qkv_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,19 @@
 /*
  * Reading files of tensors back: what qkv/store.h writes, and any other safetensors, .npy or .npz.
  *
- *     const float values[] = {1, 2, 3};
- *     const qkv_store_tensor tensor = {sizeof tensor, "a", values, 1, {3, 0, 0}};
+ *     const int32_t tokens[] = {1, 20, 30, 40};
+ *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
+ *     qkv_plan *plan = NULL;
+ *     qkv_result *result = NULL;
  *     qkv_store_reader *file = NULL;
  *     qkv_store_item item = QKV_STORE_ITEM_INIT;
- *     if (qkv_store_write_tensors(&tensor, 1, NULL, 0, "out.safetensors", &err) == QKV_OK &&
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_plan_new(&plan, model, tokens, 4, &err) == QKV_OK &&
+ *         qkv_plan_add_capture(plan, "pattern@3", &err) == QKV_OK &&
+ *         qkv_session_run(session, &result, plan, &err) == QKV_OK &&
+ *         qkv_store_write(result, plan, model, "out.safetensors", &err) == QKV_OK &&
  *         qkv_store_reader_open(&file, "out.safetensors", &err) == QKV_OK) {
  *         for (size_t i = 0; qkv_store_reader_item(file, i, &item); i++) {
  *             printf("%s: %s, %lld values\n", item.name, item.type, (long long)item.n_values);
@@ -13,6 +21,10 @@
  *         printf("%s\n", qkv_store_reader_metadata(file));
  *     }
  *     qkv_store_reader_close(file);
+ *     qkv_result_free(result);
+ *     qkv_plan_free(plan);
+ *     qkv_session_free(session);
+ *     qkv_model_free(model);
  *
  * What a file is shows in its bytes, not in its name. safetensors, .npy and .npz are mapped, and values
  * are converted when they are asked for; JSON is read whole. A file belongs to one thread at a time.

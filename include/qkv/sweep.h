@@ -3,37 +3,28 @@
  * results in one SQLite file that a run can resume after it was stopped.
  *
  *     qkv_model *model = NULL;
- *     qkv_session *session = NULL;
  *     qkv_sweep *sweep = NULL;
- *     qkv_sweep_writer *results = NULL;
  *     const char *spec = "{\"prompts\": [\"The river runs past the old mill.\"],"
  *                        " \"layers\": \"0-1\", \"targets\": \"q,k\", \"ops\": \"scale\","
  *                        " \"epsilon\": \"logspace:1e-4,1,5\", \"metrics\": \"sink,tv\"}";
  *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
- *         qkv_sweep_new(&sweep, model, spec, &err) == QKV_OK &&
- *         qkv_sweep_writer_open(&results, sweep, "results.sqlite", NULL, &err) == QKV_OK) {
- *         qkv_sweep_run(sweep, session, results, NULL, NULL, &err);
+ *         qkv_sweep_new(&sweep, model, spec, &err) == QKV_OK) {
+ *         qkv_sweep_share(sweep, "results.sqlite", NULL, NULL, &err);
  *     }
- *     qkv_sweep_writer_close(results, &err);
  *     qkv_sweep_free(sweep);
- *     qkv_session_free(session);
  *     qkv_model_free(model);
- *
- * Or by several processes, with qkv_sweep_share.
  *
  * A specification is a JSON object; docs/sweeps.md describes its keys. Everything in it is checked
  * against the model before anything is computed.
  *
  * A cell is one edit of one prompt (or no edit: target "none"). Cells are numbered in canonical
  * order: by prompt, layer, head, target, operation, ε. The value of a cell does not depend on what
- * it is computed with (see qkv_sweep_run about threads). A specification with pairs of prompts
+ * it is computed with. A specification with pairs of prompts
  * ("clean" and "corrupt") patches one into the other; its cells go by pair, direction, layer, map
  * and column, after the two unedited prompts of the pair. With "receivers" its cells are heads, of which
  * only what they change by way of these counts; their edit is that of the first of two runs.
  *
- * A sweep belongs to one thread at a time, and so do results. A sweep keeps its model alive, results
- * keep their sweep.
+ * A sweep belongs to one thread at a time. It keeps its model alive.
  */
 #ifndef QKV_SWEEP_H
 #define QKV_SWEEP_H
@@ -57,86 +48,17 @@ QKV_API int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *s
                           qkv_error *err);
 QKV_API void qkv_sweep_free(qkv_sweep *sweep);
 
-/* The whole specification, defaults filled in, as one line of JSON with sorted keys, and the
- * XXH3-128 of it as 32 hexadecimal digits. */
-QKV_API const char *qkv_sweep_spec(const qkv_sweep *sweep);
-QKV_API const char *qkv_sweep_hash(const qkv_sweep *sweep);
-
-/* 1: cells patch one prompt into another, and prompts 2i (clean) and 2i + 1 (corrupt) are a pair. */
-QKV_API int qkv_sweep_patches(const qkv_sweep *sweep);
-
 QKV_API size_t qkv_sweep_n_prompts(const qkv_sweep *sweep);
 QKV_API size_t qkv_sweep_n_metrics(const qkv_sweep *sweep);
-/* NULL past the end. */
-QKV_API const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index);
-/* What is most likely not meant: an answer of several tokens that follows its prompt without a space. NULL past
- * the end. */
-QKV_API const char *qkv_sweep_warning(const qkv_sweep *sweep, size_t index);
 QKV_API int64_t qkv_sweep_n_cells(const qkv_sweep *sweep);
 
-enum { QKV_EDIT_SIZE = 128 };
-
-typedef struct qkv_cell {
-    size_t size;
-    int64_t id;
-    size_t prompt;
-    int32_t layer;            /* -1: all layers together, or a baseline that belongs to none */
-    int32_t head;             /* query head; -1 likewise */
-    const char *target;       /* "q", "k", ..., "none" */
-    const char *op;           /* "scale", "mean:head", ...; "" for the baseline */
-    double epsilon;           /* NaN where the operation has none */
-    char edit[QKV_EDIT_SIZE]; /* as in qkv/plan.h; "" for the baseline */
-    int64_t position;         /* of the clean prompt, where one is patched alone; -1: of none */
-} qkv_cell;
-
-#define QKV_CELL_INIT                                                                              \
-    { .size = sizeof(qkv_cell) }
-
-/* Fills *cell, whose texts belong to the sweep, and returns 1, or returns 0 past the end. */
-QKV_API int qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id, qkv_cell *cell);
+/* Measures the cells of a block, without a file: values[i * n_metrics + m], i counting from its first cell. */
+QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t block,
+                              double *values, qkv_error *err);
 
 /* What running all of it would take, estimated from the planner's passes. */
 QKV_API int qkv_sweep_estimate(const qkv_sweep *sweep, qkv_session *session, qkv_run_stats *stats,
                                qkv_error *err);
-
-/* ---- results ---- */
-
-typedef struct qkv_sweep_writer qkv_sweep_writer;
-
-/* Makes the file, or resumes one that was made for the same specification and model. shard is NULL,
- * or the part of the sweep that the file is for, e.g. "2/3". The path is the name of a file whatever
- * it looks like (":memory:"), and must not be empty. A file that other results of this or another
- * process are open on is refused: QKV_ERR_IO. */
-QKV_API int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const char *path,
-                                  const char *shard, qkv_error *err);
-/* Leaves one file, without a log beside it. Accepts NULL; err tells what could not be written. */
-QKV_API int qkv_sweep_writer_close(qkv_sweep_writer *results, qkv_error *err);
-
-/* Cells whose values are there. */
-QKV_API int qkv_sweep_writer_n_done(qkv_sweep_writer *results, int64_t *n, qkv_error *err);
-
-/* ---- running ---- */
-
-typedef struct qkv_sweep_options {
-    size_t size;
-    int64_t shard, n_shards; /* this part of so many, from 1; 0: all of it */
-    /* Called after every block with the number of cells done and wanted in this part; anything but
-     * 0 stops the run; it can be resumed later. May be NULL. */
-    int (*progress)(void *user, int64_t done, int64_t wanted);
-    void *user;
-} qkv_sweep_options;
-
-#define QKV_SWEEP_OPTIONS_INIT                                                                     \
-    { .size = sizeof(qkv_sweep_options) }
-
-/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it. The
- * session's own callback (qkv/progress.h) ends it in the middle of a block: QKV_ERR_CANCELLED.
- *
- * Products of matrices come out a little different, in the last bits, when several threads share
- * one. Give a session of one thread and every run of the sweep, in whatever pieces, has the same
- * values bit for bit; to use more cores, run shards. */
-QKV_API int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
-                          const qkv_sweep_options *options, int *stopped, qkv_error *err);
 
 /* ---- running by several processes ---- */
 
@@ -170,8 +92,9 @@ typedef struct qkv_sweep_share_options {
     int32_t n_processes;     /* with this one; 1: nothing is forked; 0: one for every core */
     size_t memory_budget;    /* of every process, as in qkv_session_options; 0: the default */
     const qkv_sweep_transport *transport; /* in place of forked processes; n_processes is 1 then */
-    /* As in qkv_sweep_options; also called once at the start, with what the file holds already. In
-     * the process that leads only. */
+    /* Called at the start, with what the file holds already, and after every block, with the number of
+     * cells done and wanted in this part; anything but 0 stops the run. In the process that leads only.
+     * May be NULL. */
     int (*progress)(void *user, int64_t done, int64_t wanted);
     void *user;
     /* For the session of the process that leads: ends the sweep within a second, also in the middle
@@ -182,8 +105,9 @@ typedef struct qkv_sweep_share_options {
 #define QKV_SWEEP_SHARE_OPTIONS_INIT                                                               \
     { .size = sizeof(qkv_sweep_share_options), .n_processes = 1 }
 
-/* Runs the sweep into a file of results, which is made or resumed as by qkv_sweep_writer_open. Every
- * process computes with one thread; the rows do not depend on how many there are. options
+/* Runs the sweep into a file of results. It makes the file, or resumes one that was made for the same
+ * specification and model; one that is open elsewhere is refused: QKV_ERR_IO. The path is the name of a file
+ * whatever it looks like (":memory:"), and must not be empty. Every process computes with one thread; the rows do not depend on how many there are. options
  * may be NULL. *stopped (may be NULL) is 1 when progress ended it: what is stored is kept, and the
  * same call continues from there.
  *

@@ -75,11 +75,6 @@ QKV_API const char *qkv_sweep_reader_metric(const qkv_sweep_reader *file, size_t
 QKV_API const char *qkv_sweep_reader_target(const qkv_sweep_reader *file, size_t index);
 QKV_API const char *qkv_sweep_reader_op(const qkv_sweep_reader *file, size_t index);
 
-/* The tokens of a prompt, by the number that rows have. *tokens is the caller's to free with
- * qkv_tokens_free (qkv/model.h). */
-QKV_API int qkv_sweep_reader_prompt(qkv_sweep_reader *file, int64_t prompt, int32_t **tokens,
-                                    size_t *n_tokens, qkv_error *err);
-
 /* Every cell of the sweep, in its order, with what is known of the metric by now. A reader that was
  * opened before there were results learns the names of the metrics here. */
 QKV_API int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows **out,

@@ -16,7 +16,6 @@
 #include "cli/messages.h"
 #include "cli/mpi_transport.h"
 #include "cli/sweep.h"
-#include "qkv/sweep_blocks.h"
 
 /* ---- names of files ---- */
 

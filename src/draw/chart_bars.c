@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
+#include "draw/draw.h"
 #include "draw/sheet.h"
 
 enum { MOST_BARS = 2000 };

@@ -22,12 +22,6 @@ static const double LEAST_WORD_PITCH = 6.2;
 static const double TEXT_HEIGHT = 11, LETTER = 3.7, LEAST_TEXT = 18, MOST_TEXT = 40;
 static const double TEXT_PAGE = 3300;
 
-int qkv_chart_style_default(qkv_chart_style *style, qkv_error *err) {
-    const qkv_chart_style defaults = QKV_CHART_STYLE_INIT;
-    QKV_NEED(err, style);
-    return qkv_sized_write(style, &defaults, sizeof defaults, "qkv_chart_style", err);
-}
-
 /* A map of our own, whose panels are *panels, to be freed. */
 static int read_map(qkv_heatmap *map, qkv_heatmap_panel **panels, const qkv_heatmap *given,
                     qkv_error *err) {

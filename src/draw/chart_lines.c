@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "draw/draw.h"
 #include "draw/sheet.h"
 
 enum { MOST_SERIES = 48, COLORS = 8, MARKS = 4 };

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "base/sized.h"
+#include "draw/draw.h"
 
 typedef struct vec3 {
     double a, b, c;

@@ -1,7 +1,7 @@
 /*
  * Scripts that no font has glyphs for, and the packages that have: one list. See qkv/fonts.h.
  */
-#include "qkv/fonts.h"
+#include "draw/draw.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,16 +12,11 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/sized.h"
+#include "draw/draw.h"
 #include "draw/grid_data.h"
 
 /* More panels than this on one page cannot be read, and sizes stay far from overflow. */
 enum { MAX_SIDE = 1000 };
-
-int qkv_grid_style_default(qkv_grid_style *style, qkv_error *err) {
-    const qkv_grid_style defaults = QKV_GRID_STYLE_INIT;
-    QKV_NEED(err, style);
-    return qkv_sized_write(style, &defaults, sizeof defaults, "qkv_grid_style", err);
-}
 
 const char *qkv_scale_name(qkv_scale scale) {
     static const char *const names[] = {"linear", "log", "power"};

@@ -12,7 +12,7 @@
 #include <pango/pangocairo.h>
 
 #include "base/fail.h"
-#include "qkv/fonts.h"
+#include "draw/draw.h"
 
 /* Letters go onto a page through qkv_words_show (draw/words_show.h), or they would be outlines in an
  * SVG that is to have text. */

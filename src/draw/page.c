@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "draw/draw.h"
 #include "draw/lettering.h"
 #include "draw/words_show.h"
 #include "qkv/grid.h"

@@ -4,6 +4,7 @@
 
 #include "base/sized.h"
 #include "draw/axis.h"
+#include "draw/draw.h"
 #include "draw/fit.h"
 #include "draw/lettering.h"
 #include "draw/page.h"

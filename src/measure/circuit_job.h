@@ -2,8 +2,8 @@
 #ifndef QKV_MEASURE_CIRCUIT_JOB_H
 #define QKV_MEASURE_CIRCUIT_JOB_H
 
+#include "measure/circuits.h"
 #include "model/model.h"
-#include "qkv/circuits.h"
 
 typedef struct qkv_circuit_job {
     qkv_session *session;

@@ -8,7 +8,7 @@
  * The full circuit A Lᵀ R Bᵀ, with A and B of V rows, has the eigenvalues of R (Bᵀ A) Lᵀ: Bᵀ A is the
  * one matrix of D x D, the same for all heads, and summed over blocks of the vocabulary.
  */
-#include "qkv/circuits.h"
+#include "measure/circuits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@
 #include "measure/head_factors.h"
 #include "measure/packed_matrix.h"
 #include "measure/spectrum.h"
+#include "run/run.h"
 
 #define TOKEN_BLOCK ((int64_t)2048)
 

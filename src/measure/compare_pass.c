@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "measure/compare.h"
+#include "run/run.h"
 
 int qkv_compare_pass_new(compare_pass *pass, const qkv_compare *compare, int64_t n_tokens,
                          size_t memory, qkv_error *err) {

@@ -15,6 +15,7 @@
 #include "base/logits.h"
 #include "base/memory.h"
 #include "measure/compare.h"
+#include "run/run.h"
 #include "run/session.h"
 
 /* What was found on the prompt, for the second model's baseline and its variant. */

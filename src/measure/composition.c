@@ -20,6 +20,7 @@
 #include "base/forked.h"
 #include "base/memory.h"
 #include "measure/circuit_job.h"
+#include "measure/circuits.h"
 #include "measure/head_factors.h"
 #include "measure/packed_matrix.h"
 

@@ -8,6 +8,7 @@
 #include "base/sized.h"
 #include "measure/metric_sums.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 /* ---- the set ---- */
 

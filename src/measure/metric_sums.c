@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "run/run.h"
 
 /* ---- slots ---- */
 

@@ -12,7 +12,7 @@
 
 #include "base/logits.h"
 #include "measure/metric.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 
 struct qkv_measure {
     qkv_chosen_metric *metrics;

@@ -1,4 +1,4 @@
-#include "qkv/head_output.h"
+#include "model/head_output.h"
 
 #include <stdlib.h>
 

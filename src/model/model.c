@@ -275,10 +275,6 @@ int qkv_token_text(const qkv_model *model, char **text, size_t *length, int32_t 
     return status ? status : qkv_vocab_token_text(model->vocab, text, length, token, err);
 }
 
-int32_t qkv_end_token(const qkv_model *model, size_t index) {
-    return model && model->vocab ? qkv_vocab_end(model->vocab, index) : -1;
-}
-
 int qkv_is_end_token(const qkv_model *model, int32_t token) {
     return model && model->vocab ? qkv_vocab_is_end(model->vocab, token) : 0;
 }

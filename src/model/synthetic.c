@@ -8,7 +8,7 @@
  *
  * Refused: shapes that no model could have, and types that do not fit the rows.
  */
-#include "qkv/synthetic.h"
+#include "model/synthetic.h"
 
 #include <stdio.h>
 #include <stdlib.h>

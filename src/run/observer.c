@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 /* The first row of a block with NaN or Inf in it, or -1. */
 static int64_t find_bad_row(const qkv_rows *rows) {

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 #include "base/steps.h"
-#include "qkv/observe.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 /* Where a row that is not finite was met first. */
 typedef struct qkv_bad_row {

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "ggml-cpu.h"
 #include "run/openmp_threads.h"
+#include "run/run.h"
 
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)

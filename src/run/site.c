@@ -1,4 +1,5 @@
 #include "run/site.h"
+#include "run/run.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* States to logits, and parts of states to parts of logits. See qkv/unembed.h. */
-#include "qkv/unembed.h"
+#include "run/unembed.h"
 
 #include <math.h>
 #include <omp.h>
@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "kernel/product.h"
 #include "run/openmp_threads.h"
+#include "run/run.h"
 #include "run/session.h"
 
 /* ---- the norm ---- */

@@ -15,12 +15,14 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "qkv/head_scores.h"
 #include "qkv/measure.h"
 #include "qkv/store.h"
+#include "run/run.h"
 #include "server/head_window.h"
 #include "server/limits.h"
 #include "server/request_plan.h"
+#include "store/store_formats.h"
+#include "study/head_scores.h"
 
 enum { DEFAULT_SIDE = 1024, MOST_METRICS = 400 };
 

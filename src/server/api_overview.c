@@ -11,9 +11,11 @@
 #include "base/memory.h"
 #include "qkv/measure.h"
 #include "qkv/store.h"
+#include "run/run.h"
 #include "server/head_window.h"
 #include "server/limits.h"
 #include "server/request_plan.h"
+#include "store/store_formats.h"
 
 enum { DEFAULT_SIDE = 32, LONGEST_METRIC = 100 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "draw/draw.h"
 #include "qkv/grid.h"
 #include "qkv/measure.h"
 #include "qkv/prompt.h"

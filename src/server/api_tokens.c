@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "run/run.h"
 #include "server/request_plan.h"
 
 static json_t *describe_prompt(const qkv_request_plan *request) {

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "qkv/head_output.h"
+#include "model/head_output.h"
 #include "qkv/next.h"
 #include "server/limits.h"
 #include "server/request_plan.h"

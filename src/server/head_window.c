@@ -6,6 +6,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "run/run.h"
 
 static int64_t cell_of(const qkv_head_window *w, int64_t offset) {
     return offset * w->cells / w->extent;

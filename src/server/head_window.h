@@ -5,7 +5,7 @@
 #ifndef QKV_SERVER_HEAD_WINDOW_H
 #define QKV_SERVER_HEAD_WINDOW_H
 
-#include "qkv/observe.h"
+#include "run/run.h"
 
 typedef struct qkv_head_window {
     int64_t r0, r1, c0, c1; /* queries and keys, the ends not included */

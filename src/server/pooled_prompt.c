@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "qkv/chat.h"
 #include "qkv/prompt.h"
+#include "study/prompt.h"
 
 static int copy_text(qkv_own_prompt *out, const char *text, size_t length, qkv_error *err) {
     out->text = qkv_strndup(text, length);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "qkv/chat.h"
+#include "run/run.h"
 
 /* ---- edits ---- */
 

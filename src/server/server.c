@@ -199,10 +199,6 @@ const char *qkv_server_url(const qkv_server *server) {
     return server ? server->url : NULL;
 }
 
-int32_t qkv_server_port(const qkv_server *server) {
-    return server ? server->port : 0;
-}
-
 void qkv_server_stop(qkv_server *server) {
     if (!server || server->owner != getpid()) return;
     pthread_mutex_lock(&server->lock);

@@ -11,6 +11,36 @@
 #include "base/text.h"
 #include "qkv/store.h"
 
+/* "safetensors", "json", "npz", "npy"; NULL past the end. */
+const char *qkv_store_format(size_t index);
+
+/* A file of matrices that belong to a figure: names, shapes and data are the caller's. A path that ends
+ * in .npz is written as that, any other as safetensors.
+ * Tensors are an array, all of one size.
+ * metadata is a list of n_metadata key, value pairs (2 * n_metadata strings). */
+typedef struct qkv_store_tensor {
+    size_t size;
+    const char *name;
+    const float *data;
+    int32_t n_dims;
+    int64_t shape[3];
+} qkv_store_tensor;
+
+#define QKV_STORE_TENSOR_INIT                                                                      \
+    { .size = sizeof(qkv_store_tensor) }
+
+int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
+                            const char *const *metadata, size_t n_metadata, const char *path,
+                            qkv_error *err);
+/* The same bytes in memory, safetensors, freed with qkv_bytes_free. */
+int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
+                             const char *const *metadata, size_t n_metadata, char **bytes,
+                             size_t *n_bytes, qkv_error *err);
+/* The same in a format of qkv_store_format. */
+int qkv_store_render_tensors_as(const qkv_store_tensor *tensors, size_t n_tensors,
+                                const char *const *metadata, size_t n_metadata, const char *format,
+                                char **bytes, size_t *n_bytes, qkv_error *err);
+
 /* What a file holds: tensors in the order they are written, and what it says about itself. */
 typedef struct store_content {
     const qkv_store_tensor *tensors;

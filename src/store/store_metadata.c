@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "qkv/edit_data.h"
 #include "qkv/version.h"
+#include "run/run.h"
 #include "store/store_formats.h"
 
 /* An object being filled; one check at the end tells whether memory ran short on the way. */

@@ -9,6 +9,7 @@
 #include "base/vector_name.h"
 #include "format/safetensors.h"
 #include "qkv/edit_data.h"
+#include "run/run.h"
 
 /* A vector for every token of a long prompt at the width of a vocabulary is smaller. */
 #define MAX_VALUES ((size_t)1 << 28)

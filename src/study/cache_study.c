@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/number_list.h"
+#include "draw/draw.h"
 #include "qkv/next.h"
 #include "study/head_tables.h"
 

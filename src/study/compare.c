@@ -10,6 +10,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "measure/compare.h"
+#include "study/prompt.h"
 
 enum { USUAL_TOP = 20 };
 

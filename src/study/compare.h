@@ -3,7 +3,7 @@
 #ifndef QKV_STUDY_COMPARE_H
 #define QKV_STUDY_COMPARE_H
 
-#include "qkv/compare.h"
+#include "measure/compare.h"
 #include "study/study.h"
 
 typedef struct compare_settings {

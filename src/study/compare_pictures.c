@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "draw/draw.h"
+#include "measure/compare.h"
 #include "study/compare.h"
 
 static int add_heads(const compare_work *w, qkv_error *err) {

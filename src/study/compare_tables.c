@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "measure/compare.h"
 #include "study/compare.h"
 
 #define COLUMNS(...) ((const char *const[]){__VA_ARGS__})

@@ -7,6 +7,7 @@
 #include "base/edit_words.h"
 #include "base/memory.h"
 #include "base/vector_name.h"
+#include "run/run.h"
 #include "study/study.h"
 
 static int is_of_set(const char *name) {

@@ -8,8 +8,9 @@
 
 #include "base/memory.h"
 #include "base/number.h"
-#include "qkv/head_scores.h"
+#include "run/run.h"
 #include "study/figure.h"
+#include "study/head_scores.h"
 
 /* Scores in F32 beyond this many bytes are too much for a page. */
 enum { MOST_SCORES = 8 << 20 };

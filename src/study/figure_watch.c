@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "study/figure.h"
 
 /* The numbers of all heads: of what is drawn, or of whole maps for a page. */

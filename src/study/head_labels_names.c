@@ -14,12 +14,13 @@
 #include "base/logits.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "qkv/head_output.h"
+#include "model/head_output.h"
 #include "qkv/next.h"
-#include "qkv/observe.h"
-#include "qkv/unembed.h"
 #include "qkv/weights.h"
+#include "run/run.h"
+#include "run/unembed.h"
 #include "study/head_labels.h"
+#include "study/prompt.h"
 
 enum { COPIED_RANK = 5 };
 #define BLOCK_BYTES ((size_t)64 << 20) /* of logits at a time */

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "study/head_labels.h"
 
 enum { USUAL_LENGTH = 50, USUAL_SEQUENCES = 4 };

@@ -6,12 +6,13 @@
  * x³/3 ...), and a power of two changes no digit of q, nor of any product and sum on the way: the
  * captured scores times 2^40 are those that were capped.
  */
-#include "qkv/head_scores.h"
+#include "study/head_scores.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fail.h"
+#include "run/run.h"
 #include "study/figure_scores.h"
 
 #define TINY_FACTOR "9.094947017729282379150390625e-13" /* 2^-40 */

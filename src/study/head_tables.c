@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "draw/draw.h"
 
 enum { MOST_BARS = 20, LABEL_SIZE = 32 };
 

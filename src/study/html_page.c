@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw/draw.h"
 #include "page/page_bundle.h"
 #include "page/page_files.h"
 #include "study/html_page.h"

@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "study/html_page.h"
 #include "study/study_maps.h"
 

@@ -15,7 +15,7 @@
 #include "base/logits.h"
 #include "base/memory.h"
 #include "qkv/next.h"
-#include "qkv/unembed.h"
+#include "run/unembed.h"
 
 enum { USUAL_TOP = 5, MOST_TOP = 100 };
 #define BLOCK_BYTES ((size_t)64 << 20) /* of logits at a time */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "qkv/unembed.h"
+#include "run/unembed.h"
 #include "study/lens.h"
 
 /* The sum of the heads must be what attention adds, in parts of the largest share. */

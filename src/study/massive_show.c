@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "study/massive.h"
 
 #define COLUMNS(...) ((const char *const[]){__VA_ARGS__})

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "study/cache_study.h"
 
 enum { MOST_MAPS = 64, USUAL_LAYERS = 8 };

@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "qkv/generate.h"
 #include "qkv/measure.h"
-#include "qkv/table.h"
 #include "study/answers.h"
+#include "study/table.h"
 
 typedef struct measure_options {
     const char *variant; /* edits, a line for each variant */

@@ -16,7 +16,7 @@
 #include "base/logits.h"
 #include "base/memory.h"
 #include "base/sized.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 
 /* What runs need beside the options. */
 typedef struct next_work {

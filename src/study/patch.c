@@ -17,9 +17,9 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/steps.h"
-#include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 #include "sweep/patching.h"
+#include "sweep/sweep.h"
 
 #define DIRECTIONS "auto|denoise|noise|both"
 #define TEXT_FIELD(member, value, help)                                                            \

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "study/patch.h"
+#include "sweep/sweep.h"
 
 enum { USUAL_TOP = 10 };
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "qkv/generate.h"
+#include "run/run.h"
 
 enum { USUAL_NEW = 32, MOST_NEW = 4096, MOST_HEADS = 1000 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "study/phrase_rates.h"
 
 enum { MOST_BARS = 20, LABEL_SIZE = 48 };

@@ -6,6 +6,7 @@
 
 #include "study/html_page.h"
 #include "study/plot_numbers.h"
+#include "sweep/sweep.h"
 
 enum { MOST_NUMBERS = 1 << 20, MOST_PROMPTS = 8 }; /* of a page */
 

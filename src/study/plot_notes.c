@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "qkv/figure.h"
-#include "qkv/fonts.h"
 #include "qkv/measure.h"
 #include "qkv/version.h"
 #include "study/plot.h"

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "qkv/chart.h"
 #include "study/plot_numbers.h"
 #include "study/print.h"

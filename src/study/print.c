@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/text.h"
-#include "qkv/fonts.h"
+#include "draw/draw.h"
 
 static const double MOST_WIDTH = 14400;             /* points */
 static const double LEAST_FONT = 5, MOST_FONT = 72; /* points */

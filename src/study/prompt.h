@@ -20,4 +20,8 @@ int qkv_prompt_make_labels(qkv_own_prompt *prompt, const qkv_model *model, qkv_e
 int qkv_prompt_new_text(const qkv_model *model, const int32_t *prompt, size_t n_prompt,
                         const int32_t *tokens, size_t n_tokens, char **out, qkv_error *err);
 
+/* The tokens of a prompt, freed with qkv_tokens_free. An empty prompt is an error. */
+int qkv_prompt_tokenize(const qkv_prompt *prompt, const qkv_model *model, int32_t **tokens,
+                        size_t *n_tokens, qkv_error *err);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
+#include "sweep/sweep.h"
 
 struct qkv_recipe {
     json_t *json;

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "draw/draw.h"
 #include "study/figure.h"
 #include "study/study.h"
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "study/recipe.h"
+#include "sweep/sweep.h"
 
 /* X(name, what is written for a row) */
 #define DIMENSION_LIST(X)                                                                          \

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "qkv/measure.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "study/report.h"
 
 #define COLUMN_METRIC(metric, heading) #metric,

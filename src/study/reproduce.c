@@ -10,6 +10,7 @@
 #include "base/sized.h"
 #include "study/figure.h"
 #include "study/plot.h"
+#include "study/prompt.h"
 #include "study/recipe_file.h"
 
 /* ---- reading ---- */

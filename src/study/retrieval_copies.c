@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "qkv/generate.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "study/retrieval.h"
 
 /* ---- decoding ---- */

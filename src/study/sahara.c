@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "study/greedy.h"
 #include "study/head_ablation.h"
 #include "study/head_tables.h"

@@ -10,10 +10,10 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 #include "study/head_ablation.h"
 #include "study/head_tables.h"
+#include "sweep/sweep.h"
 
 enum { USUAL_TOP = 10 };
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
+#include "draw/draw.h"
 
 /* ---- memory ---- */
 

@@ -49,6 +49,7 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "draw/draw.h"
 #include "qkv/chart.h"
 #include "qkv/figure.h"
 #include "qkv/study.h"

@@ -1,6 +1,7 @@
 /* Charts as a study keeps them: plain data, copied with all that it points to. */
 #include "base/memory.h"
 #include "base/sized.h"
+#include "draw/draw.h"
 #include "study/study.h"
 
 #include <stdlib.h>

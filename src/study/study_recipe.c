@@ -7,7 +7,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "draw/draw.h"
 #include "qkv/version.h"
+#include "run/run.h"
 #include "study/figure.h"
 #include "study/study.h"
 

@@ -7,9 +7,11 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/sized.h"
+#include "draw/draw.h"
 #include "qkv/version.h"
 #include "study/figure.h"
 #include "study/print.h"
+#include "study/study.h"
 #include "study/study_maps.h"
 
 /* ---- names ---- */

@@ -2,7 +2,7 @@
  * Measured values as a tidy table, CSV or JSON: one value a row. Rows are written as they come, so
  * that the number of prompts does not matter; files appear when they are complete.
  */
-#include "qkv/table.h"
+#include "study/table.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #include "study/weights_study.h"
+#include "measure/circuits.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #ifndef QKV_STUDY_WEIGHTS_STUDY_H
 #define QKV_STUDY_WEIGHTS_STUDY_H
 
-#include "qkv/circuits.h"
+#include "measure/circuits.h"
 #include "study/study.h"
 
 /* As the words of the option stand. */

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "draw/draw.h"
+#include "measure/circuits.h"
 #include "study/head_tables.h"
 #include "study/weights_study.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "measure/circuits.h"
 #include "study/weights_study.h"
 
 /* Heads beyond which a map of all pairs shows nothing any more. */

@@ -11,6 +11,7 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "sweep/patching.h"
+#include "sweep/sweep.h"
 
 /* Variants in one plan: more of them save nothing, and what is measured is kept for all of them. */
 enum { LARGEST_BLOCK = 64 };

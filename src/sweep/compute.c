@@ -16,7 +16,9 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "measure/metric_sums.h"
+#include "run/run.h"
 #include "sweep/patching.h"
+#include "sweep/sweep.h"
 
 /* Variants that are measured in one plan. */
 enum { LARGEST_PLAN = 64 };

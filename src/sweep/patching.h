@@ -15,6 +15,7 @@
 #define QKV_SWEEP_PATCHING_H
 
 #include "sweep/spec.h"
+#include "sweep/sweep.h"
 
 typedef enum qkv_patch_role { QKV_PATCH_CLEAN, QKV_PATCH_CORRUPT } qkv_patch_role;
 

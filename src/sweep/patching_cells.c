@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "sweep/patching_paths.h"
+#include "sweep/sweep.h"
 
 enum {
     N_UNEDITED = 2, /* cells of a pair that come first: its two prompts as they are */

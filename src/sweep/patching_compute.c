@@ -18,8 +18,9 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "qkv/edit_data.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "sweep/patching_paths.h"
+#include "sweep/sweep.h"
 
 /* One plan on one of a pair's prompts. */
 typedef struct work {

@@ -20,7 +20,8 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "qkv/edit_data.h"
-#include "qkv/observe.h"
+#include "run/run.h"
+#include "sweep/sweep.h"
 
 /* ---- receivers ---- */
 

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "sweep/patching.h"
+#include "sweep/sweep.h"
 
 /* Reads `receivers` and `freeze_mlps`, once layers and heads are known, which are those of senders. */
 int qkv_patching_receivers(qkv_spec *spec, qkv_error *err);

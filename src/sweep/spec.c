@@ -13,8 +13,9 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "sweep/patching.h"
+#include "sweep/sweep.h"
 
 static const char *const sweep_keys[] = {"at",      "epsilon", "heads", "layers",
                                          "length",  "metrics", "ops",   "parse_special",

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "sweep/patching.h"
+#include "sweep/sweep.h"
 
 static json_t *numbers_of(const int32_t *numbers, size_t n) {
     if (n == 1 && numbers[0] == QKV_TOGETHER) return json_string("all");

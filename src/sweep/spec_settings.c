@@ -14,6 +14,7 @@
 #include "base/number_list.h"
 #include "base/text.h"
 #include "sweep/spec.h"
+#include "sweep/sweep.h"
 
 /* ---- ε ---- */
 

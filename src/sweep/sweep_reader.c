@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
+#include "sweep/sweep.h"
 #include "sweep/sweep_format.h"
 
 typedef struct named {

@@ -3,6 +3,7 @@
 #define QKV_SWEEP_SWEEP_WRITER_H
 
 #include "qkv/sweep.h"
+#include "sweep/sweep.h"
 #include "sweep/sweep_format.h"
 
 /* sweep_writer.c: does the file hold the cells of this sweep? */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sweep/sweep.h"
 
 /* Tasks that a follower has, in hand and waiting. */
 enum { CREDIT = 2 };

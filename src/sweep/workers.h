@@ -11,7 +11,7 @@
 #define QKV_SWEEP_WORKERS_H
 
 #include "base/fail.h"
-#include "qkv/sweep_blocks.h"
+#include "sweep/sweep.h"
 
 /* ---- workers.c ---- */
 

@@ -19,6 +19,7 @@
 #include "qkv/sweep_reader.h"
 #include "support/sweep_maker.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 enum { MOST_STEPS = 20000, LONGEST_VALUE = 20000, LARGEST = 64 << 20 };
 

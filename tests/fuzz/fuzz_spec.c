@@ -9,10 +9,10 @@
 #include "base/memory.h"
 #include "harness.h"
 #include "mutators.h"
-#include "qkv/sweep_blocks.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 enum { N_TOKENS = 2, LOOKED_AT = 200 };
 

@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "model/synthetic.h"
 #include "qkv/measure.h"
 #include "qkv/session.h"
-#include "qkv/synthetic.h"
 #include "support/dice.h"
 #include "support/values.h"
 

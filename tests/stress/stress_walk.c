@@ -21,9 +21,9 @@
 
 #include "base/random.h"
 #include "qkv/generate.h"
-#include "qkv/observe.h"
 #include "reference/ref_cases.h"
 #include "reference/ref_other.h"
+#include "run/run.h"
 #include "support/expectations.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"

@@ -9,6 +9,7 @@
 
 #include "reference/ref_cases.h"
 #include "reference/ref_other.h"
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/judge.h"
 #include "support/reduced.h"

@@ -8,6 +8,7 @@
 #include "qkv/measure.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
+#include "sweep/sweep.h"
 
 static inline void value_found(int found) {
     if (!found) abort();

@@ -14,11 +14,18 @@
 #include <cmocka.h>
 
 #define QKV_UNSTABLE
+#include "draw/draw.h"
+#include "hub/package.h"
+#include "model/synthetic.h"
 #include "qkv/qkv.h"
+#include "run/run.h"
+#include "store/store_formats.h"
+#include "study/prompt.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "sweep/sweep.h"
 
 static const int32_t TOKENS[] = {5, 9, 40, 77};
 enum { N = 4 };

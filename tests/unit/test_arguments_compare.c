@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/compare.h"
+#include "measure/compare.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"

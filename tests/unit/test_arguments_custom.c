@@ -8,6 +8,7 @@
 
 #define QKV_UNSTABLE
 #include "qkv/qkv.h"
+#include "run/run.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"

@@ -19,11 +19,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "draw/draw.h"
 #include "qkv/qkv.h"
+#include "store/store_formats.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "sweep/sweep.h"
 
 static const int32_t TOKENS[] = {5, 9, 40, 77};
 enum { N = 4 };
@@ -101,8 +104,6 @@ static void test_grid(void **state) {
     char *bytes = NULL;
     size_t n = 0;
     uint64_t scripts = 0;
-    REFUSED(qkv_grid_style_default(NULL, &err));
-    REFUSED(qkv_grid_style_default(&(qkv_grid_style){0}, &err));
     REFUSED(qkv_grid_new(NULL, 1, 1, &err));
     REFUSED(qkv_grid_new(&grid, 0, 1, &err));
     REFUSED(qkv_grid_set_panel(NULL, 0, 0, &panel, &err));
@@ -141,11 +142,9 @@ static void test_charts(void **state) {
     qkv_heatmap map = QKV_HEATMAP_INIT;
     qkv_lines lines = QKV_LINES_INIT;
     qkv_bars bars = QKV_BARS_INIT;
-    REFUSED(qkv_chart_style_default(NULL, &err));
     REFUSED(qkv_heatmap_write(&map, NULL, "x.svg", &err));
     REFUSED(qkv_lines_write(&lines, NULL, "x.svg", &err));
     REFUSED(qkv_bars_write(&bars, NULL, "x.svg", &err));
-    REFUSED(qkv_chart_style_default(&(qkv_chart_style){0}, &err));
     REFUSED(qkv_heatmap_write(NULL, &style, "x.svg", &err));
     REFUSED(qkv_heatmap_write(&map, &style, "x.svg", &err));
     REFUSED(qkv_heatmap_write(&map, &style, NULL, &err));

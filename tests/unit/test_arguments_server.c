@@ -9,7 +9,10 @@
 #include <cmocka.h>
 
 #define QKV_UNSTABLE
+#include "measure/circuits.h"
+#include "model/head_output.h"
 #include "qkv/qkv.h"
+#include "study/head_scores.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"
@@ -62,7 +65,6 @@ static void servers(void **state) {
 
     OK(qkv_server_new(&server, &options, &err));
     assert_non_null(strstr(qkv_server_url(server), "token=0123456789abcdef"));
-    assert_in_range(qkv_server_port(server), 1, 65535);
     assert_int_equal(qkv_server_wait(server, 0), 0);
     assert_int_equal(qkv_server_wait(server, -1), 0);
     qkv_server_stop(server);
@@ -70,7 +72,6 @@ static void servers(void **state) {
     assert_int_equal(qkv_server_wait(server, 1000), 1);
     qkv_server_free(server);
     assert_null(qkv_server_url(NULL));
-    assert_int_equal(qkv_server_port(NULL), 0);
     assert_int_equal(qkv_server_wait(NULL, 1), 1);
     qkv_server_stop(NULL);
     qkv_server_free(NULL);

@@ -14,6 +14,7 @@
 
 #define QKV_UNSTABLE
 #include "qkv/qkv.h"
+#include "run/unembed.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"

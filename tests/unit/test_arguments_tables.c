@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "qkv/qkv.h"
+#include "run/run.h"
+#include "study/table.h"
 #include "support/engine.h"
 #include "support/refused.h"
 #include "support/scratch.h"

@@ -17,13 +17,16 @@
 #include <omp.h>
 
 #define QKV_UNSTABLE
+#include "model/synthetic.h"
 #include "qkv/qkv.h"
+#include "run/run.h"
 #include "run/session.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 enum { T = 64, VOCABULARY = 300 };
 

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "draw/colormap.h"
+#include "draw/draw.h"
 #include "draw/sheet.h"
 #include "support/figures.h"
 #include "support/scratch.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/circuits.h"
+#include "measure/circuits.h"
 #include "reference/ref_model.h"
 #include "support/engine.h"
 #include "support/expectations.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "qkv/compare.h"
+#include "measure/compare.h"
 #include "qkv/convert.h"
 #include "support/dice.h"
 #include "support/engine.h"

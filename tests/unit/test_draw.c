@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "draw/draw.h"
 #include "draw/paint.h"
 #include "draw/ticks.h"
 #include "support/figures.h"

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "draw/draw.h"
 #include "support/figures.h"
 #include "support/scratch.h"
 #include "support/svg.h"

@@ -13,6 +13,8 @@
 
 #define QKV_UNSTABLE
 #include "qkv/qkv.h"
+#include "run/run.h"
+#include "store/store_formats.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/refused.h"

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "run/run.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"

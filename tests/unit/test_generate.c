@@ -13,6 +13,7 @@
 
 #include "qkv/generate.h"
 #include "reference/ref_other.h"
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/judge.h"

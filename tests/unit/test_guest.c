@@ -28,6 +28,7 @@
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"
+#include "sweep/sweep.h"
 
 void openblas_set_num_threads(int n_threads);
 int openblas_get_num_threads(void);

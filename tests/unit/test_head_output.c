@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/head_output.h"
+#include "model/head_output.h"
 #include "reference/ref_model.h"
 #include "support/engine.h"
 #include "support/expectations.h"

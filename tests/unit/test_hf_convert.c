@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "model/model.h"
+#include "model/synthetic.h"
 #include "qkv/convert.h"
-#include "qkv/synthetic.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 

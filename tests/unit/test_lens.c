@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "qkv/study.h"
-#include "qkv/unembed.h"
 #include "reference/ref_model.h"
+#include "run/unembed.h"
 #include "support/engine.h"
 #include "support/expectations.h"
 

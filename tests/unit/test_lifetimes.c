@@ -13,6 +13,7 @@
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "sweep/sweep.h"
 
 static const int32_t TOKENS[] = {5, 9, 40, 77};
 enum { N = 4, MOST = 6 };

@@ -7,7 +7,11 @@
 #include <cmocka.h>
 
 #define QKV_UNSTABLE
+#include "draw/draw.h"
+#include "model/synthetic.h"
 #include "qkv/qkv.h"
+#include "run/run.h"
+#include "store/store_formats.h"
 
 static void test_version(void **state) {
     (void)state;

@@ -18,6 +18,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "draw/draw.h"
 #include "qkv/chart.h"
 #include "qkv/figure.h"
 #include "qkv/reproduce.h"
@@ -27,6 +28,7 @@
 #include "support/figures.h"
 #include "support/scratch.h"
 #include "support/sweep_maker.h"
+#include "sweep/sweep.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

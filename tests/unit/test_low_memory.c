@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "model/synthetic.h"
 #include "qkv/session.h"
-#include "qkv/synthetic.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 

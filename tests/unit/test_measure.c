@@ -14,7 +14,7 @@
 
 #include "model/output_gram.h"
 #include "qkv/measure.h"
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/engine.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "run/session.h"
 #include "support/engine.h"
 #include "support/scratch.h"

@@ -14,12 +14,13 @@
 #include "qkv/edit_data.h"
 #include "qkv/next.h"
 #include "qkv/study.h"
-#include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 #include "reference/ref_forward.h"
+#include "run/run.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 #define MODEL QKV_TEST_MODELS "/default.gguf"
 

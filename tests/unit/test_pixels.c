@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "draw/draw.h"
 #include "draw/resolution.h"
 #include "qkv/chart.h"
 #include "support/figures.h"

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #define QKV_UNSTABLE
+#include "draw/draw.h"
 #include "qkv/qkv.h"
 
 static const double MM = 72 / 25.4;

@@ -15,13 +15,16 @@
 
 #include "base/steps.h"
 #define QKV_UNSTABLE
+#include "model/synthetic.h"
 #include "qkv/qkv.h"
+#include "run/run.h"
 #include "run/session.h"
 #include "study/figure.h"
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"
 #include "support/study_maker.h"
+#include "sweep/sweep.h"
 
 enum { T = 24, N_PROMPTS = 4, MOST = 1 << 16 };
 

@@ -13,6 +13,7 @@
 
 #define QKV_UNSTABLE
 #include "qkv/qkv.h"
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/refused.h"

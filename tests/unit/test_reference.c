@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "reference/ref_forward.h"
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/expectations.h"
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "qkv/generate.h"
+#include "run/run.h"
 
 enum { V = 6 };
 

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 #include <omp.h>
 
+#include "model/synthetic.h"
 #include "qkv/measure.h"
-#include "qkv/synthetic.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/scratch.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/synthetic.h"
+#include "model/synthetic.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/scratch.h"

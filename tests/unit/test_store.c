@@ -18,6 +18,7 @@
 #include "qkv/measure.h"
 #include "qkv/store.h"
 #include "qkv/version.h"
+#include "store/store_formats.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"

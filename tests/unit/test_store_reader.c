@@ -15,6 +15,7 @@
 
 #include "qkv/store.h"
 #include "qkv/store_reader.h"
+#include "store/store_formats.h"
 
 static char path[64];
 

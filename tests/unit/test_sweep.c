@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "qkv/measure.h"
-#include "qkv/sweep_blocks.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 static qkv_model *model;
 

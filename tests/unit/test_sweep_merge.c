@@ -23,6 +23,7 @@
 #include "support/scratch.h"
 #include "support/sweep_files.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 static qkv_model *model;
 

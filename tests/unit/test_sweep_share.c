@@ -14,11 +14,11 @@
 #include <cmocka.h>
 
 #include "qkv/sweep.h"
-#include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/values.h"
+#include "sweep/sweep.h"
 
 static const char SPEC[] =
     "{\"prompts\": [\"one two three\", \"four five six\"], \"layers\": \"0-4\","

@@ -17,7 +17,7 @@
 
 #include "gguf.h"
 #include "model/family/family.h"
-#include "qkv/synthetic.h"
+#include "model/synthetic.h"
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"

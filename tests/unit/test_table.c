@@ -15,6 +15,7 @@
 #include "base/csv.h"
 #include "base/json.h"
 #include "qkv/qkv.h"
+#include "study/table.h"
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"

@@ -13,8 +13,8 @@
 
 #include "ggml.h"
 #include "gguf.h"
+#include "model/synthetic.h"
 #include "qkv/convert.h"
-#include "qkv/synthetic.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/expectations.h"

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/expectations.h"

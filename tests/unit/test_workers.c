@@ -12,6 +12,7 @@
 
 #include "support/engine.h"
 #include "support/scratch.h"
+#include "sweep/sweep.h"
 #include "sweep/workers.h"
 
 enum { FOLLOWERS = 5 };

@@ -2,7 +2,6 @@
 import multiprocessing
 import os
 
-import numpy as np
 import pytest
 
 import qkv
@@ -42,32 +41,12 @@ def figure():
     return model.heads(TEXT, layers="2").data.tolist()
 
 
-def unembed():
-    logits, err = np.empty((300, model.info.n_vocab), dtype=np.float32), new_error()
-    states = np.linspace(-1, 1, 300 * model.info.n_embd, dtype=np.float32)
-    pointers = [ffi.cast("float *", ffi.from_buffer(a)) for a in (states, logits)]
-    check(lib.qkv_unembed(model._session().pointer, pointers[0], 300, pointers[1], err), err)
-    return logits[::50].tolist()
+def lens():
+    return repr(model.lens(TEXT).tables["layers"].tolist())
 
 
-def head_output():
-    value, out, err = ffi.new("float[]", [1.0] * model.info.head_dim), ffi.new("float[]", model.info.n_embd), new_error()
-    check(lib.qkv_head_output(model._pointer, 1, 1, value, out, err), err)
-    return list(out)
-
-
-def circuits():
-    out, err = ffi.new("qkv_circuits **"), new_error()
-    check(lib.qkv_circuits_new(out, model._session().pointer, lib.QKV_CIRCUIT_OV, ffi.NULL, err), err)
-    lib.qkv_circuits_free(out[0])
-
-
-def composition():
-    out, err = ffi.new("qkv_composition **"), new_error()
-    check(lib.qkv_composition_new(out, model._session().pointer, ffi.NULL, err), err)
-    score = lib.qkv_composition_score(out[0], 0, 9, 0)
-    lib.qkv_composition_free(out[0])
-    return score
+def weights():
+    return repr(model.study("weights").tables["heads"].tolist())
 
 
 def convert():
@@ -90,7 +69,7 @@ def in_copy(work):
         return pool.apply_async(work).get(SECONDS)
 
 
-@pytest.mark.parametrize("work", [run, measure, generate, figure, unembed, head_output, circuits, composition, convert])
+@pytest.mark.parametrize("work", [run, measure, generate, figure, lens, weights, convert])
 def test_same_in_a_copy(work):
     assert work() == in_copy(work)
 

@@ -15,6 +15,7 @@
 #include "run/ops/edit_apply.h"
 #include "run/plan/edit_data.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 /* ---- edits ---- */
 

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/sized.h"
 #include "qkv/generate.h"
+#include "run/run.h"
 
 int32_t qkv_sample_greedy(const float *logits, size_t n_vocab) {
     int32_t best = -1;

@@ -13,6 +13,7 @@
 #include "run/graph/head_input.h"
 #include "run/graph/reduce.h"
 #include "run/ops/edit_apply.h"
+#include "run/run.h"
 
 /* One block of a map that is read: for a reduction, or for the observer. */
 typedef struct map_reader {

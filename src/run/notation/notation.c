@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "qkv/hooks.h"
 #include "run/notation/notation_cursor.h"
+#include "run/run.h"
 #include "run/site.h"
 
 /* ---- sites ---- */

@@ -12,9 +12,9 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
-#include "qkv/observe.h"
 #include "run/notation/notation_cursor.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 struct qkv_custom {
     atomic_size_t n_owners;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "run/site.h"
 
 qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "qkv/observe.h"
 #include "run/notation/notation_cursor.h"
 #include "run/ops/edit_apply.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 /* ---- what is remembered ---- */
 

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "qkv/observe.h"
 #include "run/notation/notation_cursor.h"
 #include "run/ops/edit_apply.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 static int parse(qkv_edit *edit, const char *text, qkv_error *err) {
     const qkv_argument list[] = {{"sink", &edit->mask.sink, 0, INT32_MAX, NULL, 0},

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "run/plan/other_prompt.h"
+#include "run/run.h"
 
 int qkv_edit_data_new(qkv_edit_data **out, qkv_error *err) {
     QKV_NEED(err, out);

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "run/plan/edit_data.h"
+#include "run/run.h"
 
 /* ---- tokens ---- */
 

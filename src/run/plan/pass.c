@@ -9,6 +9,7 @@
 #include "run/graph/head_input.h"
 #include "run/graph/reduce.h"
 #include "run/plan/planner.h"
+#include "run/run.h"
 
 /* Longer prompts are taken in blocks of this many queries, so that memory grows with T and not T²;
  * and a block leaves out the keys that all its queries are too early to see, which made a pass of

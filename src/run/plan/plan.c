@@ -13,6 +13,7 @@
 #include "run/ops/edit_apply.h"
 #include "run/plan/edit_data.h"
 #include "run/plan/other_prompt.h"
+#include "run/run.h"
 
 int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, size_t n_tokens,
                  qkv_error *err) {

@@ -22,6 +22,7 @@
 #include "run/graph/head_input.h"
 #include "run/graph/reduce.h"
 #include "run/plan/other_prompt.h"
+#include "run/run.h"
 
 size_t qkv_place(qkv_site site, int32_t layer) {
     return (size_t)layer * QKV_SITE_COUNT + (size_t)site;

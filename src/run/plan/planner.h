@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "run/result.h"
+#include "run/run.h"
 #include "run/session.h"
 
 typedef struct qkv_planner {

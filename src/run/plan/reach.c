@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "qkv/observe.h"
 #include "run/plan/plan.h"
+#include "run/run.h"
 
 /* ---- heads: they stay apart until the output projection, unless they are normed together ---- */
 

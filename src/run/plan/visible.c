@@ -1,7 +1,7 @@
 /* What the mask leaves of a map: edits of scores that it hides would be lost. */
 #include "run/plan/plan.h"
 
-#include "qkv/observe.h"
+#include "run/run.h"
 #include "run/site.h"
 
 /* Does any selected query of the layer see a selected key? */

@@ -1,39 +1,20 @@
 /*
- * Unstable: may change in every version.
- *
  * A head's scores before the soft-cap, and which edits are factors of them. With both, maps can be
  * made at any factor without another run: weights = softmax(mask + cap(factor * score)).
- *
- *     const int32_t tokens[] = {1, 20, 30, 40};
- *     float scores[4 * 4];
- *     qkv_model *model = NULL;
- *     qkv_session *session = NULL;
- *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
- *         qkv_head_scores(session, tokens, 4, 3, 1, scores, &err) == QKV_OK) {
- *         printf("query 2, key 0: %g\n", scores[2 * 4 + 0]);
- *     }
- *     qkv_session_free(session);
- *     qkv_model_free(model);
  *
  * A score is linear in q and in k, before RoPE and after it. So a factor of q or k in the head's own
  * layer is a factor of its scores.
  */
-#ifndef QKV_HEAD_SCORES_H
-#define QKV_HEAD_SCORES_H
+#ifndef QKV_STUDY_HEAD_SCORES_H
+#define QKV_STUDY_HEAD_SCORES_H
 
+#include "qkv/session.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#include "qkv/session.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The unedited scores of a query head, scaled, not capped and not masked: `out` has room for n_tokens *
  * n_tokens, a row for each query. */
-QKV_API int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens,
+int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens,
                             int32_t layer, int32_t head, float *out, qkv_error *err);
 
 /* What an edit does to the map of a head. */
@@ -47,12 +28,8 @@ typedef enum qkv_score_role {
 
 /* Of one edit of a plan, whose result says whether anything of it showed. QKV_SCORE_OTHER where there
  * is no such edit. */
-QKV_API qkv_score_role qkv_edit_score_role(const qkv_plan *plan, const qkv_result *result,
+qkv_score_role qkv_edit_score_role(const qkv_plan *plan, const qkv_result *result,
                                            size_t variant, size_t edit, int32_t layer,
                                            int32_t head);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,25 +1,7 @@
 /*
- * Unstable: may change in every version.
- *
  * The circuits of heads, from weights alone: what a head copies (OV), what it looks for (QK), and
  * which heads read what others write (Elhage et al. 2021, "A Mathematical Framework for Transformer
  * Circuits").
- *
- *     qkv_model *model = NULL;
- *     qkv_session *session = NULL;
- *     qkv_circuits *circuits = NULL;
- *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
- *         qkv_circuits_new(&circuits, session, QKV_CIRCUIT_OV, NULL, &err) == QKV_OK) {
- *         qkv_circuit head = QKV_CIRCUIT_INIT;
- *         for (size_t i = 0; qkv_circuits_get(circuits, i, &head); i++) {
- *             printf("layer %d, head %d: norm %g, copying %g\n", (int)head.layer, (int)head.head,
- *                    head.norm, head.score);
- *         }
- *     }
- *     qkv_circuits_free(circuits);
- *     qkv_session_free(session);
- *     qkv_model_free(model);
  *
  * A head's matrices act on columns: W_Q, W_K and W_V are d x D, W_O is D x d; a query head has the
  * W_K and W_V of its group. Then
@@ -38,17 +20,12 @@
  * The session lends its threads and its callback (qkv/progress.h); no prompt is run. Objects are independent of it. Sums are taken in one order: the number of
  * threads changes no bit.
  */
-#ifndef QKV_CIRCUITS_H
-#define QKV_CIRCUITS_H
-
-#include <stddef.h>
-#include <stdint.h>
+#ifndef QKV_MEASURE_CIRCUITS_H
+#define QKV_MEASURE_CIRCUITS_H
 
 #include "qkv/session.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <stddef.h>
+#include <stdint.h>
 
 typedef struct qkv_circuit_options {
     size_t size;
@@ -92,11 +69,11 @@ typedef struct qkv_circuit {
     { .size = sizeof(qkv_circuit) }
 
 /* options may be NULL. A layer or head that the model does not have is an error. */
-QKV_API int qkv_circuits_new(qkv_circuits **out, qkv_session *session, qkv_circuit_kind kind,
+int qkv_circuits_new(qkv_circuits **out, qkv_session *session, qkv_circuit_kind kind,
                              const qkv_circuit_options *options, qkv_error *err);
-QKV_API void qkv_circuits_free(qkv_circuits *circuits);
+void qkv_circuits_free(qkv_circuits *circuits);
 /* By layer, then head. Fills *circuit and returns 1, or 0 past the end. */
-QKV_API int qkv_circuits_get(const qkv_circuits *circuits, size_t index, qkv_circuit *circuit);
+int qkv_circuits_get(const qkv_circuits *circuits, size_t index, qkv_circuit *circuit);
 
 /* ---- two heads ---- */
 
@@ -118,21 +95,17 @@ typedef struct qkv_composition qkv_composition;
 
 /* All pairs of the chosen heads of different layers. QKV_ERR_UNSUPPORTED where norms stand in the
  * residual stream itself (BERT). */
-QKV_API int qkv_composition_new(qkv_composition **out, qkv_session *session,
+int qkv_composition_new(qkv_composition **out, qkv_session *session,
                                 const qkv_circuit_options *options, qkv_error *err);
-QKV_API void qkv_composition_free(qkv_composition *composition);
+void qkv_composition_free(qkv_composition *composition);
 /* The chosen heads, by layer, then head: 1, or 0 past the end. */
-QKV_API int qkv_composition_head(const qkv_composition *composition, size_t index, int32_t *layer,
+int qkv_composition_head(const qkv_composition *composition, size_t index, int32_t *layer,
                                  int32_t *head);
 /* Of two of them, by their indices; NaN where the first is not of a later layer. */
-QKV_API double qkv_composition_score(const qkv_composition *composition, qkv_composition_kind kind,
+double qkv_composition_score(const qkv_composition *composition, qkv_composition_kind kind,
                                      size_t later, size_t earlier);
 /* What matrices of these shapes with random Gaussian factors have: 1/√D, or 1/√(D−1) where means are
  * taken away. */
-QKV_API double qkv_composition_random(const qkv_composition *composition);
-
-#ifdef __cplusplus
-}
-#endif
+double qkv_composition_random(const qkv_composition *composition);
 
 #endif

@@ -1,18 +1,6 @@
 /*
- * Unstable: may change in every version.
- *
  * What a head writes: a value on its way through the head's part of the output projection, and on to
  * the vocabulary.
- *
- *     const float value[128] = {1};
- *     float written[1024];
- *     qkv_model *model = NULL;
- *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_model_get_info(model)->head_dim <= 128 && qkv_model_get_info(model)->n_embd <= 1024 &&
- *         qkv_head_output(model, 3, 1, value, written, &err) == QKV_OK) {
- *         printf("%g\n", written[0]);
- *     }
- *     qkv_model_free(model);
  *
  * With W_h the head's d columns of the output projection, a head adds W_h z to the residual stream,
  * z being the sum of its values by their weights. So W_h v is what the value v adds for a weight of 1,
@@ -29,26 +17,17 @@
  *
  * Functions have no state: any thread may call them. Channels of values are those of the site v.
  */
-#ifndef QKV_HEAD_OUTPUT_H
-#define QKV_HEAD_OUTPUT_H
-
-#include <stdint.h>
+#ifndef QKV_MODEL_HEAD_OUTPUT_H
+#define QKV_MODEL_HEAD_OUTPUT_H
 
 #include "qkv/model.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <stdint.h>
 
 /* W_h v: `value` has head_dim numbers, `out` room for n_embd. `head` is a query head. */
-QKV_API int qkv_head_output(const qkv_model *model, int32_t layer, int32_t head, const float *value,
+int qkv_head_output(const qkv_model *model, int32_t layer, int32_t head, const float *value,
                             float *out, qkv_error *err);
 /* The logits above: `out` has room for n_vocab. QKV_ERR_UNSUPPORTED for a model without logits. */
-QKV_API int qkv_head_logits(const qkv_model *model, int32_t layer, int32_t head, const float *value,
+int qkv_head_logits(const qkv_model *model, int32_t layer, int32_t head, const float *value,
                             float *out, qkv_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,21 +1,6 @@
 /*
- * Unstable: may change in every version.
- *
  * States of the residual stream on their way to the vocabulary, through the model's own final norm,
  * output matrix, logit scale and cap.
- *
- *     const float state[64] = {1, 2};
- *     float logits[512];
- *     qkv_model *model = NULL;
- *     qkv_session *session = NULL;
- *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_model_get_info(model)->n_embd <= 64 && qkv_model_get_info(model)->n_vocab <= 512 &&
- *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
- *         qkv_unembed(session, state, 1, logits, &err) == QKV_OK) {
- *         printf("%g\n", logits[0]);
- *     }
- *     qkv_session_free(session);
- *     qkv_model_free(model);
  *
  * Of the last layer's resid_post the logits are the model's; of an earlier layer's they are what the
  * logit lens shows.
@@ -28,40 +13,31 @@
  * so that parts whose sum is x have logits whose sum, with the offset, is that of x: direct logit
  * attribution.
  */
-#ifndef QKV_UNEMBED_H
-#define QKV_UNEMBED_H
+#ifndef QKV_RUN_UNEMBED_H
+#define QKV_RUN_UNEMBED_H
 
+#include "qkv/session.h"
 #include <stddef.h>
 #include <stdint.h>
 
-#include "qkv/session.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* `states` are n rows of n_embd numbers, `logits` has room for n rows of n_vocab. QKV_ERR_UNSUPPORTED for
  * a model without logits. Belongs to the session's thread. */
-QKV_API int qkv_unembed(qkv_session *session, const float *states, size_t n, float *logits,
+int qkv_unembed(qkv_session *session, const float *states, size_t n, float *logits,
                         qkv_error *err);
 
 /* The direction above, n_embd numbers, of one token at one state. The offset is what the biases of the
  * norm and of the output give. */
-QKV_API int qkv_unembed_direction(const qkv_model *model, const float *state, int32_t token,
+int qkv_unembed_direction(const qkv_model *model, const float *state, int32_t token,
                                   double *direction, double *offset, qkv_error *err);
 
 /* A logit as the model's cap leaves it: c tanh(x / c), or x where it has none. */
-QKV_API double qkv_unembed_cap(const qkv_model *model, double logit);
+double qkv_unembed_cap(const qkv_model *model, double logit);
 
 /* What the heads of a layer add to the residual stream, along a direction: parts has room for n_head
  * numbers, *bias is what the output projection's bias adds. z holds the n_head * head_dim values of one
  * token at the site z. A norm after attention divides by what it has for this z. Their sum is the
  * direction times attn_out. */
-QKV_API int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
+int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
                               const double *direction, double *parts, double *bias, qkv_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif
