@@ -19,7 +19,7 @@ static int check_keys(const json_t *recipe, qkv_error *err) {
     }
     const json_t *options = json_object_get(recipe, "options");
     if (!json_is_string(json_object_get(recipe, "study")) || (options && !json_is_object(options)))
-        return qkv_fail(err, QKV_ERR_FORMAT, "'study' is the name of one, and 'options' an object");
+        return qkv_fail(err, QKV_ERR_FORMAT, "'study' must be a name, and 'options' an object");
     return QKV_OK;
 }
 
