@@ -237,6 +237,7 @@ int32_t qkv_model_window(const qkv_model *model, int32_t layer) {
 
 void qkv_hparams_release(qkv_hparams *hp) {
     free(hp->windowed);
+    free(hp->parts);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         free(hp->rope[i].divisors);
         free(hp->rope[i].long_divisors);
@@ -255,6 +256,7 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = refuse_unread_keys(model, err);
     if (status == QKV_OK) status = read_window(model, err);
     if (status == QKV_OK) status = read_heads(model, err);
+    if (status == QKV_OK) status = qkv_layer_parts_read(model, err);
     if (status == QKV_OK) status = read_norm_eps(model, err);
     if (status == QKV_OK) status = read_vocab_size(model, err);
     if (status == QKV_OK) status = read_experts(model, err);

@@ -48,6 +48,18 @@ typedef struct qkv_rope {
 
 enum { QKV_ROPE_GLOBAL, QKV_ROPE_LOCAL, QKV_ROPE_COUNT };
 
+/* Blocks that a layer may consist of. */
+enum { QKV_PART_ATTENTION = 1, QKV_PART_MIXER = 2, QKV_PART_FEED_FORWARD = 4 };
+
+/* Linear mixers: the same in all layers that have one. */
+typedef struct qkv_mixer_shape {
+    int32_t n_taps;   /* of the convolution: the token itself and those before it */
+    int32_t state;    /* numbers of the state per channel of a head; width of a key head */
+    int32_t n_groups; /* groups of heads that share what is written and read; key heads */
+    int32_t n_heads;  /* of the state; value heads */
+    int32_t inner;    /* channels of all heads */
+} qkv_mixer_shape;
+
 /* Numbers of the architecture; letters as in the design. */
 typedef struct qkv_hparams {
     int32_t n_layer;
@@ -80,7 +92,20 @@ typedef struct qkv_hparams {
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
     qkv_rope rope[QKV_ROPE_COUNT]; /* that of most layers, and that of layers with a window */
+    uint8_t *parts;                /* QKV_PART_* of each layer; NULL: attention and feed-forward */
+    qkv_mixer_kind mixer_kind;
+    qkv_mixer_shape mixer;
+    int32_t has_gate; /* attention's z is multiplied by a gate before W_o */
 } qkv_hparams;
+
+/* layer_parts.c: which blocks layers consist of, and the numbers of their mixers. */
+int qkv_layer_parts_read(qkv_model *model, qkv_error *err);
+/* 1 when the layer has the block, one of QKV_PART_*. */
+int qkv_layer_has(const qkv_hparams *hp, int32_t il, int part);
+/* "a gated delta-net layer": what a layer without some block is. */
+const char *qkv_layer_name(const qkv_hparams *hp, int32_t il);
+/* Channels of a mixer's convolution, [q, k, v] or [x, B, C]. */
+int64_t qkv_mixer_channels(const qkv_hparams *hp);
 
 /* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
@@ -89,6 +114,7 @@ int qkv_layer_rope(const qkv_model *model, int32_t il);
 
 typedef struct qkv_layer {
     struct ggml_tensor *w[QKV_LAYER_WEIGHT_COUNT]; /* NULL where the model has none */
+    struct ggml_tensor *mixer[QKV_MIXER_WEIGHT_COUNT];
 } qkv_layer;
 
 struct qkv_convert_options;

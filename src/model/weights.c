@@ -21,6 +21,34 @@ static int is_aligned(const qkv_gguf_tensor *t) {
     return (uintptr_t)t->data % element == 0;
 }
 
+static int64_t mixer_dimension(const qkv_hparams *hp, char letter) {
+    const qkv_mixer_shape *m = &hp->mixer;
+    switch (letter) {
+    case 'c':
+        return m->n_taps;
+    case 'x':
+        return qkv_mixer_channels(hp);
+    case 'i':
+        return m->inner;
+    case 'h':
+        return m->n_heads;
+    case 'g':
+        return m->n_groups;
+    case 'v':
+        return m->inner / m->n_heads;
+    case 'p':
+        return m->inner + qkv_mixer_channels(hp) + m->n_heads;
+    case 'b':
+        return 2 * (int64_t)m->n_heads;
+    case 't':
+        return 3 * (int64_t)hp->n_embd;
+    case '1':
+        return 1;
+    default:
+        return 0; /* '*': any */
+    }
+}
+
 int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
     int64_t q = (int64_t)hp->n_head * hp->head_dim, k = (int64_t)hp->n_kv_head * hp->head_dim;
     switch (letter) {
@@ -38,6 +66,8 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
         return k;
     case 'S':
         return q + 2 * k;
+    case 'P':
+        return 2 * q;
     case 'F':
         return hp->n_ff;
     case 'W':
@@ -55,7 +85,7 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
     case 'R':
         return hp->rope_dims / 2;
     default:
-        return 0; /* '*': any */
+        return mixer_dimension(hp, letter);
     }
 }
 
@@ -124,7 +154,8 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
     int status = check_shape(model, t, shape, err);
     if (status == QKV_OK) status = check_type(model, t, err);
     if (status != QKV_OK) return status;
-    int is_vector = shape[1] == '\0' || strstr(t->name, "norm") || strstr(t->name, ".bias");
+    int is_vector = shape[1] == '\0' || strstr(t->name, "norm") || strstr(t->name, ".bias") ||
+                    shape[0] == 'c' || shape[0] == '1'; /* of mixers: not for products */
     enum ggml_type type = is_vector ? GGML_TYPE_F32 : t->type;
     struct ggml_tensor *tensor =
         ggml_new_tensor_4d(model->tensors, type, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
@@ -173,6 +204,14 @@ static int has_weight(const qkv_model *model, int il, int slot) {
     return qkv_gguf_find_tensor(model->file, name, &t);
 }
 
+/* Slots of blocks that the layer does not have. */
+static uint64_t absent_weights(const qkv_model *model, int il) {
+    uint64_t absent = 0;
+    if (!qkv_layer_has(&model->hp, il, QKV_PART_ATTENTION)) absent |= QKV_HAS_OF_ATTENTION;
+    if (!qkv_layer_has(&model->hp, il, QKV_PART_FEED_FORWARD)) absent |= QKV_HAS_OF_MLP;
+    return absent;
+}
+
 /* What the layer must have: some weights stand in for others, where the family knows both. */
 static uint64_t required_weights(const qkv_model *model, int il) {
     const uint64_t split = QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES;
@@ -185,13 +224,29 @@ static uint64_t required_weights(const qkv_model *model, int il) {
     }
     if ((family->layer_optional & QKV_HAS(ROUTER)) && model->hp.n_expert)
         required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
-    return required;
+    return required & ~absent_weights(model, il);
+}
+
+static int bind_mixer(qkv_model *model, int il, qkv_error *err) {
+    const qkv_family *family = model->family;
+    if (!qkv_layer_has(&model->hp, il, QKV_PART_MIXER)) return QKV_OK;
+    for (int i = 0; i < QKV_MIXER_WEIGHT_COUNT; i++) {
+        const uint32_t bit = UINT32_C(1) << i;
+        if (!((family->mixer_required | family->mixer_optional) & bit)) continue;
+        const qkv_weight_slot slot = qkv_family_mixer_slot(i);
+        char name[GGML_MAX_NAME];
+        snprintf(name, sizeof name, "blk.%d.%s", il, slot.name);
+        const int status = bind_slot(model, &model->layers[il].mixer[i], name, slot.shape, il,
+                                     (family->mixer_required & bit) != 0, err);
+        if (status != QKV_OK) return status;
+    }
+    return QKV_OK;
 }
 
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     uint64_t required = required_weights(model, il);
-    uint64_t known = required | family->layer_optional;
+    uint64_t known = required | (family->layer_optional & ~absent_weights(model, il));
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((known | family->layer_ones) & bit)) continue;
@@ -204,7 +259,7 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
                          : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
-    return QKV_OK;
+    return bind_mixer(model, il, err);
 }
 
 static int bind_globals(qkv_model *model, qkv_error *err) {
@@ -261,7 +316,8 @@ int qkv_weights_bind(qkv_model *model, qkv_error *err) {
     if ((size_t)model->hp.n_layer > qkv_gguf_n_tensors(model->file))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %d layers, but only %zu tensors",
                         model->file->path, model->hp.n_layer, qkv_gguf_n_tensors(model->file));
-    size_t slots = QKV_MODEL_WEIGHT_COUNT + (size_t)model->hp.n_layer * QKV_LAYER_WEIGHT_COUNT;
+    const size_t each = (size_t)QKV_LAYER_WEIGHT_COUNT + (size_t)QKV_MIXER_WEIGHT_COUNT;
+    size_t slots = QKV_MODEL_WEIGHT_COUNT + (size_t)model->hp.n_layer * each;
     struct ggml_init_params params = {.mem_size = slots * ggml_tensor_overhead(), .no_alloc = true};
     if (qkv_memory_allows(params.mem_size)) model->tensors = ggml_init(params);
     model->layers = qkv_calloc((size_t)model->hp.n_layer, sizeof *model->layers);

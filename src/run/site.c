@@ -13,7 +13,9 @@ enum {
     CACHED = 1 << 4,      /* a cache of keys and values holds it */
     MASKED = 1 << 5,      /* the mask hides cells of it afterwards */
     WEIGHTS = 1 << 6,     /* weights of attention: 0 where the mask hides a cell */
-    IN_MLP = 1 << 7
+    IN_MLP = 1 << 7,
+    IN_ATTENTION = 1 << 8, /* layers without attention have none */
+    MIXES = 1 << 9         /* nor those that have no mixer either */
 };
 
 /* What depends on a site inside its own layer, the site itself included. */
@@ -21,33 +23,36 @@ enum {
 #define AFTER_MLP_OUT (BIT(MLP_OUT) | BIT(RESID_POST))
 #define AFTER_ATTN_OUT (BIT(ATTN_OUT) | BIT(MLP_ACT) | AFTER_MLP_OUT)
 #define AFTER_Z (BIT(Z) | AFTER_ATTN_OUT)
+#define AFTER_GATE (BIT(GATE) | AFTER_ATTN_OUT)
 #define AFTER_SCORES (BIT(SCORES) | BIT(PATTERN) | AFTER_Z)
 #define AFTER_Q (BIT(Q) | BIT(Q_ROT) | AFTER_SCORES)
 #define AFTER_K (BIT(K) | BIT(K_ROT) | AFTER_SCORES)
 #define AFTER_V (BIT(V) | AFTER_Z)
 #define AFTER_INPUT                                                                                \
-    (BIT(RESID_PRE) | BIT(Q_IN) | BIT(K_IN) | BIT(V_IN) | AFTER_Q | AFTER_K | AFTER_V)
+    (BIT(RESID_PRE) | BIT(Q_IN) | BIT(K_IN) | BIT(V_IN) | AFTER_GATE | AFTER_Q | AFTER_K |     \
+     AFTER_V)
 
 /* X(enumerator, axes, flags, what it reaches in its layer) */
 #define COLUMN_LIST(X)                                                                             \
     X(RESID_PRE, FLAT, HAS_LAYER | LAYER_INPUT, AFTER_INPUT)                                       \
-    X(Q, QUERY, HAS_LAYER | ROTARY, AFTER_Q)                                                       \
-    X(K, KEYVALUE, HAS_LAYER | ROTARY, AFTER_K)                                                    \
-    X(V, KEYVALUE, HAS_LAYER | CACHED, AFTER_V)                                                    \
-    X(Q_ROT, QUERY, HAS_LAYER | ROTARY, BIT(Q_ROT) | AFTER_SCORES)                                 \
-    X(K_ROT, KEYVALUE, HAS_LAYER | ROTARY | CACHED, BIT(K_ROT) | AFTER_SCORES)                     \
-    X(SCORES, MAP, HAS_LAYER | MASKED, AFTER_SCORES)                                               \
-    X(PATTERN, MAP, HAS_LAYER | WEIGHTS, BIT(PATTERN) | AFTER_Z)                                   \
-    X(Z, QUERY, HAS_LAYER, AFTER_Z)                                                                \
-    X(ATTN_OUT, FLAT, HAS_LAYER, AFTER_ATTN_OUT)                                                   \
+    X(Q, QUERY, HAS_LAYER | IN_ATTENTION | ROTARY, AFTER_Q)                                                       \
+    X(K, KEYVALUE, HAS_LAYER | IN_ATTENTION | ROTARY, AFTER_K)                                                    \
+    X(V, KEYVALUE, HAS_LAYER | IN_ATTENTION | CACHED, AFTER_V)                                                    \
+    X(Q_ROT, QUERY, HAS_LAYER | IN_ATTENTION | ROTARY, BIT(Q_ROT) | AFTER_SCORES)                                 \
+    X(K_ROT, KEYVALUE, HAS_LAYER | IN_ATTENTION | ROTARY | CACHED, BIT(K_ROT) | AFTER_SCORES)                     \
+    X(SCORES, MAP, HAS_LAYER | IN_ATTENTION | MASKED, AFTER_SCORES)                                               \
+    X(PATTERN, MAP, HAS_LAYER | IN_ATTENTION | WEIGHTS, BIT(PATTERN) | AFTER_Z)                                   \
+    X(Z, QUERY, HAS_LAYER | IN_ATTENTION, AFTER_Z)                                                                \
+    X(ATTN_OUT, FLAT, HAS_LAYER | MIXES, AFTER_ATTN_OUT)                                                   \
     X(MLP_OUT, FLAT, HAS_LAYER | IN_MLP, AFTER_MLP_OUT)                                            \
     X(RESID_POST, FLAT, HAS_LAYER, BIT(RESID_POST))                                                \
     X(LOGITS, VOCAB, 0, BIT(LOGITS))                                                               \
     X(FINAL_NORM, FLAT, 0, BIT(FINAL_NORM) | BIT(LOGITS))                                          \
     X(MLP_ACT, NEURON, HAS_LAYER | IN_MLP, BIT(MLP_ACT) | AFTER_MLP_OUT)                           \
-    X(Q_IN, QUERY, HAS_LAYER | HEAD_INPUT, BIT(Q_IN) | AFTER_Q)                                    \
-    X(K_IN, KEYVALUE, HAS_LAYER | HEAD_INPUT, BIT(K_IN) | AFTER_K)                                 \
-    X(V_IN, KEYVALUE, HAS_LAYER | HEAD_INPUT, BIT(V_IN) | AFTER_V)
+    X(Q_IN, QUERY, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(Q_IN) | AFTER_Q)                                    \
+    X(K_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(K_IN) | AFTER_K)                                 \
+    X(V_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(V_IN) | AFTER_V) \
+    X(GATE, QUERY, HAS_LAYER | IN_ATTENTION, AFTER_GATE)
 
 #define COLUMN_ENTRY(id, axes, flags, reaches) [QKV_SITE_##id] = {QKV_AXES_##axes, flags, reaches},
 #define COLUMN_COUNT(id, axes, flags, reaches) +1
@@ -131,6 +136,14 @@ qkv_site qkv_site_unedited(qkv_site site) {
 
 qkv_projection qkv_site_projection(qkv_site site) {
     return projections[site];
+}
+
+int qkv_site_is_in_layer(qkv_site site, const qkv_hparams *hp, int32_t il) {
+    const int any = QKV_PART_ATTENTION | QKV_PART_MIXER;
+    if (site == QKV_SITE_GATE && !hp->has_gate) return 0;
+    if (has(site, IN_ATTENTION)) return qkv_layer_has(hp, il, QKV_PART_ATTENTION);
+    if (has(site, MIXES)) return qkv_layer_has(hp, il, any);
+    return !has(site, IN_MLP) || qkv_layer_has(hp, il, QKV_PART_FEED_FORWARD);
 }
 
 int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp) {

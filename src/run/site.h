@@ -20,6 +20,8 @@ typedef enum qkv_site_axes {
 
 qkv_site_axes qkv_site_get_axes(qkv_site site);
 
+/* Has the layer such a tensor? */
+int qkv_site_is_in_layer(qkv_site site, const qkv_hparams *hp, int32_t il);
 /* Heads of the site as the model has it; 0 for sites without heads. */
 int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp);
 /* Length of the innermost axis: d, T, D, F or V. */

@@ -9,6 +9,7 @@ static const qkv_family *const families[] = {QKV_FAMILY_LIST(FAMILY_ADDRESS)};
 
 #define SLOT_ENTRY(id, name, shape) {name, shape},
 static const qkv_weight_slot layer_slots[] = {QKV_LAYER_WEIGHT_LIST(SLOT_ENTRY)};
+static const qkv_weight_slot mixer_slots[] = {QKV_MIXER_WEIGHT_LIST(SLOT_ENTRY)};
 static const qkv_weight_slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)};
 #undef SLOT_ENTRY
 
@@ -16,8 +17,9 @@ static const qkv_weight_slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)}
 static const char *const key_names[] = {QKV_FAMILY_KEY_LIST(KEY_NAME)};
 #undef KEY_NAME
 
-_Static_assert(QKV_LAYER_WEIGHT_COUNT <= 64 && QKV_MODEL_WEIGHT_COUNT <= 64 && QKV_KEY_COUNT <= 32,
-               "sets of weights are 64-bit masks, those of keys 32-bit ones");
+_Static_assert(QKV_LAYER_WEIGHT_COUNT <= 64 && QKV_MODEL_WEIGHT_COUNT <= 64 && QKV_KEY_COUNT <= 32 &&
+                   QKV_MIXER_WEIGHT_COUNT <= 32,
+               "sets of weights are 64-bit masks, those of keys and of mixers 32-bit ones");
 
 const qkv_family *qkv_family_get(int index) {
     int count = (int)(sizeof families / sizeof families[0]);
@@ -40,6 +42,17 @@ qkv_weight_slot qkv_family_layer_slot(const qkv_family *family, int slot) {
         if (o->shape) found.shape = o->shape;
     }
     return found;
+}
+
+qkv_weight_slot qkv_family_mixer_slot(int slot) {
+    return mixer_slots[slot];
+}
+
+const char *qkv_mixer_name(qkv_mixer_kind kind) {
+    static const char *const names[] = {[QKV_MIXER_NONE] = "no mixer",
+                                        [QKV_MIXER_DELTA] = "a gated delta-net layer",
+                                        [QKV_MIXER_DELTA_RUNS] = "a gated delta-net layer"};
+    return names[kind];
 }
 
 qkv_weight_slot qkv_family_model_slot(int slot) {

@@ -6,8 +6,11 @@
  * is. Adding a family is one file with a const qkv_family and one line in QKV_FAMILY_LIST.
  *
  * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d,
- * S = Q + 2K (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
- * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs, * any.
+ * S = Q + 2K (fused projection), P = 2Q (queries and their gates), F feed-forward, W = 2F (gate and up in
+ * one), E experts, f feed-forward of one expert, s that of the shared one, V vocabulary, C context,
+ * R = rotated pairs, * any.
+ * Of linear mixers: c taps of the convolution, x its channels, i inner width, h heads of the state (value
+ * heads), g its groups (key heads), v = i/h width of a head, p what goes in, b = 2h, t = 3D, 1 one.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
 #define QKV_MODEL_FAMILY_FAMILY_H
@@ -61,6 +64,23 @@
     X(LAYER_OUT_NORM, "layer_output_norm.weight", "D")                                             \
     X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")
 
+/* The weights of linear mixers, which stand beside attention or in its place: a list, and sets, of their
+ * own. A name may be that of a slot above: a layer has the one or the other. */
+#define QKV_MIXER_WEIGHT_LIST(X)                                                                   \
+    X(IN, "ssm_in.weight", "Dp")                                                                   \
+    X(QKV, "attn_qkv.weight", "Dx")                                                                \
+    X(GATE, "attn_gate.weight", "Di")                                                              \
+    X(CONV, "ssm_conv1d.weight", "cx")                                                             \
+    X(CONV_BIAS, "ssm_conv1d.bias", "x")                                                           \
+    X(DECAY, "ssm_a", "h")                                                                         \
+    X(STEP_BIAS, "ssm_dt.bias", "h")                                                               \
+    X(ALPHA, "ssm_alpha.weight", "Dh")                                                             \
+    X(BETA, "ssm_beta.weight", "Dh")                                                               \
+    X(BETA_ALPHA, "ssm_ba.weight", "Db")                                                           \
+    X(SKIP, "ssm_d", "1h")                                                                         \
+    X(NORM, "ssm_norm.weight", "v")                                                                \
+    X(OUT, "ssm_out.weight", "iD")
+
 #define QKV_MODEL_WEIGHT_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", "DV")                                                       \
     X(POSITION_EMBD, "position_embd.weight", "DC")                                                 \
@@ -78,12 +98,16 @@
 #define QKV_WEIGHT_ENUM(slot, name, shape) QKV_LAYER_##slot,
 enum qkv_layer_weight { QKV_LAYER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_LAYER_WEIGHT_COUNT };
 #undef QKV_WEIGHT_ENUM
+#define QKV_WEIGHT_ENUM(slot, name, shape) QKV_MIXER_##slot,
+enum qkv_mixer_weight { QKV_MIXER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MIXER_WEIGHT_COUNT };
+#undef QKV_WEIGHT_ENUM
 #define QKV_WEIGHT_ENUM(slot, name, shape) QKV_MODEL_##slot,
 enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_COUNT };
 #undef QKV_WEIGHT_ENUM
 
 #define QKV_HAS(slot) (UINT64_C(1) << QKV_LAYER_##slot)
 #define QKV_HAS_MODEL(slot) (UINT64_C(1) << QKV_MODEL_##slot)
+#define QKV_HAS_MIXER(slot) (UINT32_C(1) << QKV_MIXER_##slot)
 
 /* Sets that many families share. */
 #define QKV_HAS_NORM_BIASES (QKV_HAS(ATTN_NORM_BIAS) | QKV_HAS(FFN_NORM_BIAS))
@@ -95,6 +119,15 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
 #define QKV_HAS_EXPERTS                                                                            \
     (QKV_HAS(ROUTER) | QKV_HAS(GATE_EXPERTS) | QKV_HAS(UP_EXPERTS) | QKV_HAS(DOWN_EXPERTS))
 #define QKV_HAS_SHARED_EXPERT (QKV_HAS(SHARED_GATE) | QKV_HAS(SHARED_UP) | QKV_HAS(SHARED_DOWN))
+/* What a layer without attention has none of, and one without a feed-forward. */
+#define QKV_HAS_OF_ATTENTION                                                                       \
+    (QKV_HAS(QKV) | QKV_HAS(QKV_BIAS) | QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES |                \
+     QKV_HAS_HEAD_NORMS | QKV_HAS(SINKS) | QKV_HAS(O) | QKV_HAS(O_BIAS))
+#define QKV_HAS_OF_MLP                                                                             \
+    (QKV_HAS(FFN_NORM) | QKV_HAS(FFN_NORM_BIAS) | QKV_HAS_GATED_MLP | QKV_HAS_PLAIN_MLP |          \
+     QKV_HAS(GATE_BIAS) | QKV_HAS_EXPERTS | QKV_HAS(ROUTER_BIAS) | QKV_HAS(GATE_EXPERTS_BIAS) |    \
+     QKV_HAS(UP_EXPERTS_BIAS) | QKV_HAS(DOWN_EXPERTS_BIAS) | QKV_HAS(SHARED_ROUTER) |              \
+     QKV_HAS_SHARED_EXPERT | QKV_HAS(POST_FFN_NORM))
 /* What the layers of the llama kind consist of. */
 #define QKV_HAS_LLAMA_LAYER                                                                        \
     (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS(O) | QKV_HAS(FFN_NORM) | QKV_HAS_GATED_MLP)
@@ -143,6 +176,14 @@ typedef enum qkv_mlp_kind {
     QKV_MLP_GATED,
     QKV_MLP_GATED_FUSED /* gate and up are one matrix, gate first */
 } qkv_mlp_kind;
+
+/* What mixes tokens in layers that have no attention, or beside it: its state has one size, however long the
+ * text is. */
+typedef enum qkv_mixer_kind {
+    QKV_MIXER_NONE,
+    QKV_MIXER_DELTA,      /* gated delta rule; value heads share key heads in turn: h mod g */
+    QKV_MIXER_DELTA_RUNS, /* the same; value heads that share a key head follow each other */
+} qkv_mixer_kind;
 
 /* Which channels RoPE turns together: (2i, 2i+1), or (i, i + n/2). */
 typedef enum qkv_rope_pairs { QKV_ROPE_ADJACENT, QKV_ROPE_HALVES } qkv_rope_pairs;
@@ -194,6 +235,10 @@ typedef struct qkv_family {
     uint64_t sequential_required;            /* where the block is not parallel */
     uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
     uint32_t keys;                           /* set of QKV_READS(id) */
+    /* Layers with tensors of a mixer have it, in place of attention or beside it. */
+    qkv_mixer_kind mixer;
+    uint32_t mixer_required, mixer_optional; /* sets of QKV_HAS_MIXER(slot) */
+    int attention_gate; /* W_q gives, per head, q and then a gate: z times its sigmoid goes into W_o */
     const qkv_slot_override *overrides;      /* ended by a slot of -1, or NULL */
     const struct qkv_hf *hf;                 /* its Hugging Face side (hf.h) */
 } qkv_family;
@@ -229,6 +274,7 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
+    X(qwen35)                                                                                      \
     X(bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;
@@ -246,7 +292,10 @@ typedef struct qkv_weight_slot {
 } qkv_weight_slot;
 
 qkv_weight_slot qkv_family_layer_slot(const qkv_family *family, int slot);
+qkv_weight_slot qkv_family_mixer_slot(int slot);
 qkv_weight_slot qkv_family_model_slot(int slot);
+/* What messages call a layer by its mixer: "a gated delta-net layer". */
+const char *qkv_mixer_name(qkv_mixer_kind kind);
 /* The key without "ARCH.". */
 const char *qkv_family_key_name(int key);
 

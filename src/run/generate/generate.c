@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "run/generate/generator.h"
+#include "run/graph/mixer.h"
 #include "run/ops/edit_apply.h"
 #include "run/plan/edit_data.h"
 #include "run/plan/plan.h"
@@ -141,8 +142,14 @@ static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
     const qkv_variant *of = &plan->variants[variant];
     int64_t n = plan->text.n_positions, window = qkv_layer_window(plan->model, il);
     if (needs_all_keys(plan, il)) window = 0;
-    layer->k_heads = heads_of(plan, of, il, QKV_SITE_K_ROT);
-    layer->v_heads = heads_of(plan, of, il, QKV_SITE_V);
+    if (qkv_layer_has(&plan->model->hp, il, QKV_PART_ATTENTION)) {
+        layer->k_heads = heads_of(plan, of, il, QKV_SITE_K_ROT);
+        layer->v_heads = heads_of(plan, of, il, QKV_SITE_V);
+    }
+    if (qkv_layer_has(&plan->model->hp, il, QKV_PART_MIXER)) {
+        layer->conv_size = qkv_conv_state_size(&plan->model->hp);
+        layer->head_size = qkv_head_state_size(&plan->model->hp);
+    }
     layer->q_heads = plan->model->hp.n_head;
     layer->keep_tokens = keeps_keys(of, il) ? n : 0;
     layer->capacity = qkv_kv_capacity(n, window, QKV_GENERATOR_CHUNK);

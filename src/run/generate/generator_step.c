@@ -35,7 +35,7 @@ int qkv_generator_allocate(qkv_generator *gen, size_t variant, qkv_error *err) {
     int status = QKV_OK;
     for (int32_t il = branch->shares ? branch->join : 0; il < hp_of(gen)->n_layer; il++) {
         qkv_kv_layer *layer = &branch->cache.layers[il];
-        if (status == QKV_OK && !layer->k)
+        if (status == QKV_OK && !layer->is_there)
             status = qkv_kv_layer_allocate(layer, hp_of(gen)->head_dim, err);
     }
     return status;
@@ -293,7 +293,9 @@ static int run_chunk(qkv_generator *gen, qkv_session *session, int64_t n_tokens,
     if (status == QKV_OK && with_logits) status = take_logits(gen, err);
     if (status == QKV_OK) gen->n_computed += chunk;
     /* Rows that were computed in vain must not count twice. */
-    if (status != QKV_OK && qkv_plan_has(gen->plan, QKV_EDIT_IN_ORDER)) forget_all(gen);
+    const int remembers =
+        qkv_plan_has(gen->plan, QKV_EDIT_IN_ORDER) || hp_of(gen)->mixer_kind != QKV_MIXER_NONE;
+    if (status != QKV_OK && remembers) forget_all(gen);
     return status;
 }
 

@@ -12,6 +12,7 @@
 typedef struct qkv_heads {
     struct ggml_tensor *q, *k, *v; /* [d, H, T, B], [d, G, T, B] twice */
     struct ggml_tensor *plain_v;   /* v without edits by query; NULL: there are none */
+    struct ggml_tensor *gate;      /* that z is multiplied by, [d, H, T, B]; NULL: by nothing */
 } qkv_heads;
 
 /* What blocks of queries look at; in a step, caches stand for keys and values. */
@@ -48,6 +49,22 @@ struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_te
     return qkv_norm(g, LAYER(g, il, ATTN_NORM), LAYER(g, il, ATTN_NORM_BIAS), x);
 }
 
+/* W_q's output [2Hd, T, B] has, per head, q and then a gate: the one or the other, [d, H, T, B]. */
+static struct ggml_tensor *half_of_heads(qkv_graph *g, struct ggml_tensor *x, int second) {
+    const int64_t d = g->model->hp.head_dim, H = g->model->hp.n_head;
+    const size_t width = (size_t)d * sizeof(float);
+    x = ggml_view_4d(g->ctx, x, d, H, g->n_tokens, g->n_batch, 2 * width, x->nb[1], x->nb[2],
+                     second ? width : 0);
+    return ggml_cont(g->ctx, x);
+}
+
+/* q, and the gate. */
+static void project_gated(qkv_graph *g, int32_t il, struct ggml_tensor *x, qkv_heads *p) {
+    struct ggml_tensor *both = qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x);
+    p->q = half_of_heads(g, both, 0);
+    p->gate = half_of_heads(g, both, 1);
+}
+
 /* Before the norm of heads. */
 static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const qkv_hparams *hp = &g->model->hp;
@@ -59,7 +76,10 @@ static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
         p.k = as_heads(g, s, H * d, G);
         p.v = as_heads(g, s, (H + G) * d, G);
     } else {
-        p.q = as_heads(g, qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x), 0, H);
+        if (hp->has_gate)
+            project_gated(g, il, x, &p);
+        else
+            p.q = as_heads(g, qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x), 0, H);
         p.k = as_heads(g, qkv_linear(g, LAYER(g, il, K), LAYER(g, il, K_BIAS), x), 0, G);
         p.v = as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G);
     }
@@ -93,6 +113,12 @@ static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
 static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const int given = g->start == QKV_START_HEADS && il == g->from;
     qkv_heads p = given ? given_heads(g) : project(g, il, qkv_attention_input(g, il, x));
+    if (given && g->model->hp.has_gate) { /* which no pass leaves */
+        qkv_heads own = {0};
+        project_gated(g, il, qkv_attention_input(g, il, x), &own);
+        p.gate = own.gate;
+    }
+    if (p.gate) p.gate = qkv_tap(g, QKV_SITE_GATE, il, ggml_sigmoid(g->ctx, p.gate));
     p.q = finish_heads(g, QKV_SITE_Q_IN, il, x, p.q, LAYER(g, il, Q_NORM), given);
     p.k = finish_heads(g, QKV_SITE_K_IN, il, x, p.k, LAYER(g, il, K_NORM), given);
     p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, NULL, given);
@@ -276,7 +302,9 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
 
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const qkv_hparams *hp = &g->model->hp;
-    struct ggml_tensor *z = attend(g, il, edited_heads(g, il, x));
+    const qkv_heads p = edited_heads(g, il, x);
+    struct ggml_tensor *z = attend(g, il, p);
     if (!z) return NULL;
+    if (p.gate) z = ggml_mul(g->ctx, z, p.gate);
     return ggml_reshape_3d(g->ctx, z, (int64_t)hp->head_dim * hp->n_head, g->n_tokens, g->n_batch);
 }

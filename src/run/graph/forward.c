@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "run/graph/build.h"
 #include "run/graph/head_input.h"
+#include "run/graph/mixer.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
 #define MAX_NODES_PER_LAYER 176
@@ -74,21 +75,52 @@ static struct ggml_tensor *feed_forward_input(qkv_graph *g, int32_t il, struct g
     return qkv_norm(g, LAYER(g, il, FFN_NORM), LAYER(g, il, FFN_NORM_BIAS), x);
 }
 
+/* What attention, or a mixer, or both add to x; `a` NULL: the layer has neither. */
+typedef struct mixed_tokens {
+    struct ggml_tensor *x, *a;
+} mixed_tokens;
+
+/* Returns 0 where the pass ends with the maps. Where only some tokens go on, x has these. */
+static int mix_tokens(qkv_graph *g, int32_t il, mixed_tokens *t) {
+    const int mixes = qkv_layer_has(&g->model->hp, il, QKV_PART_MIXER);
+    struct ggml_tensor *z = NULL, *y = NULL, *a = NULL;
+    if (qkv_layer_has(&g->model->hp, il, QKV_PART_ATTENTION)) {
+        z = qkv_attention(g, il, t->x);
+        if (!z) return 0;
+    }
+    if (mixes) y = qkv_mixer(g, il, t->x);
+    g->behind_attention = il == g->model->hp.n_layer - 1;
+    if (only_wanted_rows(g, il)) {
+        if (z) z = wanted_rows(g, z);
+        if (y) y = wanted_rows(g, y);
+        t->x = wanted_rows(g, t->x);
+    }
+    if (z) a = qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
+    if (y) y = qkv_matmul(g, MIXER(g, il, OUT), y);
+    a = a && y ? ggml_add(g->ctx, a, y) : a ? a : y;
+    if (a) a = qkv_tap(g, QKV_SITE_ATTN_OUT, il, added(g, LAYER(g, il, POST_ATTN_NORM), a));
+    t->a = a;
+    return 1;
+}
+
+/* `mid` and what the feed-forward adds to it, if the layer has one. */
+static struct ggml_tensor *feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                        struct ggml_tensor *mid) {
+    if (!qkv_layer_has(&g->model->hp, il, QKV_PART_FEED_FORWARD)) return mid;
+    struct ggml_tensor *m = feed_forward_input(g, il, g->model->hp.parallel ? x : mid);
+    m = added(g, LAYER(g, il, POST_FFN_NORM), qkv_feed_forward(g, il, m));
+    return ggml_add(g->ctx, mid, qkv_tap(g, QKV_SITE_MLP_OUT, il, m));
+}
+
 static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     x = qkv_tap(g, QKV_SITE_RESID_PRE, il, x); // [D, T, B]
 
-    struct ggml_tensor *z = qkv_attention(g, il, x);
-    if (!z) return x;
-    g->behind_attention = il == g->model->hp.n_layer - 1;
-    if (only_wanted_rows(g, il)) z = wanted_rows(g, z), x = wanted_rows(g, x);
-    struct ggml_tensor *a = qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
-    a = qkv_tap(g, QKV_SITE_ATTN_OUT, il, added(g, LAYER(g, il, POST_ATTN_NORM), a));
-    struct ggml_tensor *mid = ggml_add(g->ctx, x, a);
+    mixed_tokens t = {.x = x};
+    if (!mix_tokens(g, il, &t)) return x;
+    x = t.x;
+    struct ggml_tensor *mid = t.a ? ggml_add(g->ctx, x, t.a) : x;
     mid = qkv_norm(g, LAYER(g, il, ATTN_OUT_NORM), LAYER(g, il, ATTN_OUT_NORM_BIAS), mid);
-
-    struct ggml_tensor *m = feed_forward_input(g, il, g->model->hp.parallel ? x : mid);
-    m = added(g, LAYER(g, il, POST_FFN_NORM), qkv_feed_forward(g, il, m));
-    x = ggml_add(g->ctx, mid, qkv_tap(g, QKV_SITE_MLP_OUT, il, m));
+    x = feed_forward(g, il, x, mid);
     x = qkv_norm(g, LAYER(g, il, LAYER_OUT_NORM), LAYER(g, il, LAYER_OUT_NORM_BIAS), x);
 
     return qkv_tap(g, QKV_SITE_RESID_POST, il, x);

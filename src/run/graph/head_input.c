@@ -108,7 +108,8 @@ static int64_t first_row(const qkv_graph *g, qkv_site site, int32_t il, int32_t 
     for (int s = 0; LAYER(g, il, QKV) && s < (int)site; s++) {
         if (qkv_site_is_input((qkv_site)s)) before += qkv_site_n_heads((qkv_site)s, hp);
     }
-    return (int64_t)(before + head) * hp->head_dim;
+    const int each = hp->has_gate && site == QKV_SITE_Q_IN ? 2 : 1; /* q and its gate */
+    return (int64_t)(before + each * head) * hp->head_dim;
 }
 
 static int allocate_lists(qkv_head_copies *c, size_t most) {

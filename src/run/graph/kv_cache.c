@@ -36,13 +36,19 @@ size_t qkv_kv_layer_size(const qkv_kv_layer *layer, int64_t head_dim) {
     return ((size_t)layer->k_heads * keys_of_head(layer, head_dim) +
             (size_t)layer->v_heads * values_of_head(layer, head_dim)) *
                sizeof(float) +
+           (layer->conv_size + layer->head_size) * sizeof(float) +
            (size_t)(layer->q_heads * layer->keep_tokens) * (sizeof(double) + 1);
 }
 
 int qkv_kv_layer_allocate(qkv_kv_layer *layer, int64_t head_dim, qkv_error *err) {
     layer->k = qkv_calloc((size_t)layer->k_heads * keys_of_head(layer, head_dim), sizeof(float));
     layer->v = qkv_calloc((size_t)layer->v_heads * values_of_head(layer, head_dim), sizeof(float));
-    int status = layer->k && layer->v ? QKV_OK : qkv_fail_memory(err);
+    layer->conv_state = qkv_calloc(layer->conv_size, sizeof(float));
+    layer->head_state = qkv_calloc(layer->head_size, sizeof(float));
+    layer->is_there = (layer->k || !layer->k_heads) && (layer->v || !layer->v_heads) &&
+                      (layer->conv_state || !layer->conv_size) &&
+                      (layer->head_state || !layer->head_size);
+    int status = layer->is_there ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK && layer->keep_tokens)
         status = qkv_keep_state_new(&layer->keep, layer->q_heads, layer->keep_tokens, err);
     if (status != QKV_OK) qkv_kv_layer_release(layer);
@@ -52,7 +58,10 @@ int qkv_kv_layer_allocate(qkv_kv_layer *layer, int64_t head_dim, qkv_error *err)
 void qkv_kv_layer_release(qkv_kv_layer *layer) {
     free(layer->k);
     free(layer->v);
-    layer->k = layer->v = NULL;
+    free(layer->conv_state);
+    free(layer->head_state);
+    layer->k = layer->v = layer->conv_state = layer->head_state = NULL;
+    layer->is_there = 0;
     qkv_keep_state_release(&layer->keep);
 }
 
@@ -65,6 +74,8 @@ void qkv_kv_layer_copy(qkv_kv_layer *to, const qkv_kv_layer *from, int64_t head_
     for (int64_t h = 0; h < to->v_heads; h++)
         memcpy(qkv_kv_values(to, head_dim, h),
                qkv_kv_values(from, head_dim, h * from->v_heads / to->v_heads), values);
+    if (to->conv_size) memcpy(to->conv_state, from->conv_state, to->conv_size * sizeof(float));
+    if (to->head_size) memcpy(to->head_state, from->head_state, to->head_size * sizeof(float));
     to->first = from->first;
 }
 

@@ -15,7 +15,7 @@
 #include "model/model.h"
 #include "run/ops/op_keep.h"
 
-/* One layer. Heads are G, or H where an edit of the variant gives query heads keys or values of their
+/* One layer. Without attention it has no heads. Heads are G, or H where an edit of the variant gives query heads keys or values of their
  * own. */
 typedef struct qkv_kv_layer {
     float *k, *v; /* NULL: not there, or another variant's are used */
@@ -26,6 +26,10 @@ typedef struct qkv_kv_layer {
     int64_t keep_tokens; /* of a layer whose heads remember what keys got: as many; 0: none do */
     int32_t q_heads;     /* that remember */
     qkv_keep_state keep;
+    /* Of a mixer: the last inputs of its convolution, and the states of its heads. */
+    size_t conv_size, head_size; /* floats; 0: the layer has no mixer */
+    float *conv_state, *head_state;
+    int is_there; /* has memory */
 } qkv_kv_layer;
 
 typedef struct qkv_kv_cache {

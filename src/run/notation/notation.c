@@ -31,8 +31,8 @@ static int is_described(const char *text, const char *word) {
 static int fail_gate(qkv_cursor *c) {
     return qkv_cursor_fail(
         c, QKV_ERR_PLAN,
-        "no supported architecture has attention gates; z is what heads pass on, and the "
-        "feed-forward's gate is part of mlp_act");
+        "this model has no attention gates; z is what heads pass on, and the feed-forward's gate is "
+        "part of mlp_act");
 }
 
 static int fail_site(qkv_cursor *c, const char *name) {
@@ -73,7 +73,6 @@ static int parse_site(qkv_cursor *c, qkv_site *site) {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)length, c->at);
     *site = qkv_site_by_name(name);
-    if (strcmp(name, "gate") == 0) return fail_gate(c);
     if (length == 0 || length >= sizeof name || *site == QKV_SITE_COUNT) return fail_site(c, name);
     c->at += length;
     return QKV_OK;
@@ -134,6 +133,25 @@ static int parse_list(qkv_cursor *c, uint8_t **map, int64_t n, char letter, cons
     return QKV_OK;
 }
 
+/* Layers that have no such tensor: named, they are an error; of all layers, they are left out. */
+static int check_layers(qkv_cursor *c, qkv_selector *where, int all) {
+    const qkv_hparams *hp = c->notation->hp;
+    const char *name = qkv_site_name(where->site);
+    int any = 0;
+    if (where->site == QKV_SITE_GATE && !hp->has_gate) return fail_gate(c);
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        if (!where->layers[il] || qkv_site_is_in_layer(where->site, hp, il)) {
+            any |= where->layers[il];
+            continue;
+        }
+        where->layers[il] = 0;
+        if (!all)
+            return qkv_cursor_fail(c, QKV_ERR_PLAN, "layer %d is %s and has no %s", il,
+                                   qkv_layer_name(hp, il), name);
+    }
+    return any ? QKV_OK : qkv_cursor_fail(c, QKV_ERR_PLAN, "no layer of this model has a %s", name);
+}
+
 static int parse_layers(qkv_cursor *c, qkv_selector *where) {
     const qkv_hparams *hp = c->notation->hp;
     if (!qkv_site_has_layer(where->site)) {
@@ -159,9 +177,12 @@ static int parse_layers(qkv_cursor *c, qkv_selector *where) {
                                    "expected '@' and layers (0 to %d, or *) after the site %s%s",
                                    hp->n_layer - 1, qkv_site_name(where->site),
                                    *c->at == '.' ? "; heads follow the layers" : "");
-        return select_all(c, &where->layers, hp->n_layer); /* a capture of every layer */
+        const int status = select_all(c, &where->layers, hp->n_layer); /* a capture of every layer */
+        return status == QKV_OK ? check_layers(c, where, 1) : status;
     }
-    return parse_list(c, &where->layers, hp->n_layer, 0, "layer");
+    const int all = *c->at == '*';
+    const int status = parse_list(c, &where->layers, hp->n_layer, 0, "layer");
+    return status == QKV_OK ? check_layers(c, where, all) : status;
 }
 
 static int parse_heads(qkv_cursor *c, qkv_selector *where) {

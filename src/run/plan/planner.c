@@ -79,7 +79,8 @@ int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant
 /* What a variant has to start with at its first layer: its heads, unless the input of all of them is
  * edited, or of some that a norm joins with the others. */
 static qkv_start first_start(const qkv_plan *plan, const qkv_variant *variant, int32_t from) {
-    if (from == plan->model->hp.n_layer) return QKV_START_RESID;
+    const qkv_hparams *hp = &plan->model->hp;
+    if (from == hp->n_layer || !qkv_layer_has(hp, from, QKV_PART_ATTENTION)) return QKV_START_RESID;
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_selector *where = &variant->edits[i].where;
         if (!where->layers || !where->layers[from]) continue;
@@ -91,6 +92,12 @@ static qkv_start first_start(const qkv_plan *plan, const qkv_variant *variant, i
 }
 
 /* ---- trunk ---- */
+
+/* Has layer il, which may come after all layers, heads to start with? */
+static int has_heads(const qkv_plan *plan, int32_t il) {
+    const qkv_hparams *hp = &plan->model->hp;
+    return il < hp->n_layer && qkv_layer_has(hp, il, QKV_PART_ATTENTION);
+}
 
 /* The first layer that the baseline has to compute something in. */
 static int32_t first_needed(const qkv_planner *p) {
@@ -107,7 +114,7 @@ static void mark_trunk(qkv_planner *p) {
     for (int32_t il = 0; il <= n_layer; il++) {
         if (!p->needs_trunk[il]) continue;
         if (!p->has_resid[il]) p->keep[qkv_place(QKV_SITE_RESID_PRE, il)] = QKV_KEEP_WHOLE;
-        if (il == n_layer || p->has_heads[il]) continue;
+        if (!has_heads(p->plan, il) || p->has_heads[il]) continue;
         p->keep[qkv_place(QKV_SITE_Q, il)] = QKV_KEEP_WHOLE;
         p->keep[qkv_place(QKV_SITE_K, il)] = QKV_KEEP_WHOLE;
         p->keep[qkv_place(QKV_SITE_V, il)] = QKV_KEEP_WHOLE;
@@ -233,7 +240,7 @@ static int run_trunk(qkv_planner *p, qkv_error *err) {
     for (int32_t il = 0; il <= plan->model->hp.n_layer; il++) {
         if (!p->needs_trunk[il]) continue;
         p->has_resid[il] = 1;
-        p->has_heads[il] = il < plan->model->hp.n_layer;
+        p->has_heads[il] = (uint8_t)has_heads(plan, il);
         if (!p->explanation) p->session->trunk.layers[il].last_use = p->session->trunk.clock;
     }
     return status;

@@ -67,7 +67,8 @@ int qkv_untouched_sort(const qkv_planner *p, int32_t from, size_t *variants, siz
     int64_t most = 0;
     if (!plan->model->hp.causal || qkv_pass_block_rows(p) < plan->n_tokens) return 0;
     for (int32_t il = from; il < plan->model->hp.n_layer; il++) {
-        if (!p->has_heads[il]) return 0;
+        if (!p->has_heads[il] || qkv_layer_has(&plan->model->hp, il, QKV_PART_MIXER))
+            return 0; /* the states that the left out tokens leave are not kept */
     }
     if (from == plan->model->hp.n_layer) return 0;
     ordered *list = malloc(n * sizeof *list);
