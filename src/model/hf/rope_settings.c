@@ -246,13 +246,20 @@ static int write_nothing(rope *r, qkv_error *err) {
     return QKV_OK;
 }
 
+/* M-RoPE turns by three positions, of time, height and width. Those of text are equal, which makes it plain
+ * RoPE; the sections say which pair turns by which position. */
+static void skip_sections(const rope *r) {
+    json_object_del(r->scaling.settings, "mrope_section");
+    json_object_del(r->scaling.settings, "mrope_interleaved");
+}
+
 static const struct scaling_kind {
     const char *name;
     int (*write)(rope *r, qkv_error *err);
 } kinds[] = {
     {"default", write_nothing}, {"linear", write_linear},     {"yarn", write_yarn},
     {"llama3", write_llama3},   {"longrope", write_longrope}, {"su", write_longrope},
-    {"dynamic", write_dynamic},
+    {"dynamic", write_dynamic}, {"mrope", write_nothing},
 };
 
 static int write_scaling(rope *r, qkv_error *err) {
@@ -267,6 +274,7 @@ static int write_scaling(rope *r, qkv_error *err) {
         known = 1;
         status = kinds[i].write(r, err);
     }
+    skip_sections(r);
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: scaling of RoPE of type '%.40s'; default, linear, dynamic, yarn, "
