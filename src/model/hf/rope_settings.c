@@ -259,7 +259,7 @@ static const struct scaling_kind {
 } kinds[] = {
     {"default", write_nothing}, {"linear", write_linear},     {"yarn", write_yarn},
     {"llama3", write_llama3},   {"longrope", write_longrope}, {"su", write_longrope},
-    {"dynamic", write_dynamic}, {"mrope", write_nothing},
+    {"dynamic", write_dynamic},
 };
 
 static int write_scaling(rope *r, qkv_error *err) {
@@ -269,6 +269,7 @@ static int write_scaling(rope *r, qkv_error *err) {
     int status = QKV_OK, known = 0;
     if (!type && !old) name = "default";
     if (name && r->config->hf->yarn_is_longrope && strcmp(name, "yarn") == 0) name = "longrope";
+    if (name && r->config->part && strcmp(name, "mrope") == 0) name = "default";
     for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds && !known; i++) {
         if (strcmp(kinds[i].name, name) != 0) continue;
         known = 1;
