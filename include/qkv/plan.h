@@ -66,7 +66,7 @@ extern "C" {
     X(SCORES, "scores", "H,T,T", "scaled and soft-capped scores, before mask and softmax")         \
     X(PATTERN, "pattern", "H,T,T", "attention weights, after the softmax")                         \
     X(Z, "z", "T,H,d", "pattern times v, per query head")                                          \
-    X(ATTN_OUT, "attn_out", "T,D", "what attention adds to the residual stream")                   \
+    X(ATTN_OUT, "attn_out", "T,D", "what attention, or what stands for it, adds to the stream")    \
     X(MLP_OUT, "mlp_out", "T,D", "what the feed-forward block adds to the residual stream")        \
     X(RESID_POST, "resid_post", "T,D", "output of the layer")                                      \
     X(LOGITS, "logits", "T,V", "scores of the next token; has no layer")                           \
@@ -75,7 +75,8 @@ extern "C" {
     X(MLP_ACT, "mlp_act", "T,F", "neurons after the activation: what the down projection sees")    \
     X(Q_IN, "q_in", "T,H,D", "the layer's input as one query head reads it, before the norm")      \
     X(K_IN, "k_in", "T,G,D", "the layer's input as one key head reads it, before the norm")        \
-    X(V_IN, "v_in", "T,G,D", "the layer's input as one value head reads it, before the norm")
+    X(V_IN, "v_in", "T,G,D", "the layer's input as one value head reads it, before the norm")      \
+    X(GATE, "gate", "T,H,d", "what z is multiplied by before the output matrix, where there is a gate")
 
 #define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
 typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;

@@ -51,15 +51,6 @@ enum { QKV_ROPE_GLOBAL, QKV_ROPE_LOCAL, QKV_ROPE_COUNT };
 /* Blocks that a layer may consist of. */
 enum { QKV_PART_ATTENTION = 1, QKV_PART_MIXER = 2, QKV_PART_FEED_FORWARD = 4 };
 
-/* Linear mixers: the same in all layers that have one. */
-typedef struct qkv_mixer_shape {
-    int32_t n_taps;   /* of the convolution: the token itself and those before it */
-    int32_t state;    /* numbers of the state per channel of a head; width of a key head */
-    int32_t n_groups; /* groups of heads that share what is written and read; key heads */
-    int32_t n_heads;  /* of the state; value heads */
-    int32_t inner;    /* channels of all heads */
-} qkv_mixer_shape;
-
 /* Numbers of the architecture; letters as in the design. */
 typedef struct qkv_hparams {
     int32_t n_layer;

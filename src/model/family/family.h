@@ -185,6 +185,15 @@ typedef enum qkv_mixer_kind {
     QKV_MIXER_DELTA_RUNS, /* the same; value heads that share a key head follow each other */
 } qkv_mixer_kind;
 
+/* Linear mixers: the same in all layers that have one. */
+typedef struct qkv_mixer_shape {
+    int32_t n_taps;   /* of the convolution: the token itself and those before it */
+    int32_t state;    /* numbers of the state per channel of a head; width of a key head */
+    int32_t n_groups; /* groups of heads that share what is written and read; key heads */
+    int32_t n_heads;  /* of the state; value heads */
+    int32_t inner;    /* channels of all heads */
+} qkv_mixer_shape;
+
 /* Which channels RoPE turns together: (2i, 2i+1), or (i, i + n/2). */
 typedef enum qkv_rope_pairs { QKV_ROPE_ADJACENT, QKV_ROPE_HALVES } qkv_rope_pairs;
 

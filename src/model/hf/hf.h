@@ -37,6 +37,7 @@ typedef struct qkv_tensor_maker {
     const qkv_st_tensor **sources;
     size_t n_sources;
     int32_t n_head, n_kv_head;
+    qkv_mixer_shape mixer;
     float *values; /* instead of sources */
 } qkv_tensor_maker;
 
@@ -63,12 +64,20 @@ extern const qkv_maker_kind qkv_maker_first_rows, qkv_maker_second_rows;
 extern const qkv_maker_kind qkv_maker_even_columns, qkv_maker_odd_columns;
 /* mxfp4.c: blocks and their scales; all rows, or every other one. */
 extern const qkv_maker_kind qkv_maker_mxfp4, qkv_maker_mxfp4_even, qkv_maker_mxfp4_odd;
+/* mixer_makers.c: value heads that share a key head, which follow each other, dealt out instead. Of rows; of
+ * rows after those of q and k; of columns; of a convolution; of decays. */
+extern const qkv_maker_kind qkv_maker_dealt_heads, qkv_maker_dealt_values, qkv_maker_dealt_columns,
+    qkv_maker_dealt_conv, qkv_maker_dealt_decay;
+extern const qkv_maker_kind qkv_maker_conv;  /* [C, 1, taps] as [C, taps] */
+extern const qkv_maker_kind qkv_maker_decay; /* -exp(A) */
+/* Rows of q, k, v and z of each key head after another: those of q, k, v, or of z. */
+extern const qkv_maker_kind qkv_maker_delta_qkv, qkv_maker_delta_gate;
 extern const qkv_maker_kind qkv_maker_values; /* numbers computed from the settings */
 
 /* ---- tensors ---- */
 
 /* One name below a layer (or of the whole model), without what stands before it. Where `to` has no
- * dot, both `from`.weight and `from`.bias are meant. '#' in `from` counts from 0, "{a,b}" stands for a
+ * dot, both `from`.weight and `from`.bias are meant; after '=' comes a name that has no such end. '#' in `from` counts from 0, "{a,b}" stands for a
  * and b: all of them are sources of one tensor. */
 typedef struct qkv_hf_name {
     const char *from, *to;
@@ -131,6 +140,7 @@ struct qkv_hf {
     const char *window_architecture;  /* the only one that has a window; NULL: all */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
+    const char *ignored_part;   /* tensors below it are not of the model: heads that predict further tokens */
     const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
@@ -165,6 +175,7 @@ struct qkv_hf_config {
     const qkv_hf *hf;
     int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_ctx;
     int tied;                                   /* 1, 0, or -1: not said */
+    qkv_mixer_shape mixer;                      /* of a family that has one */
     float *rope_freqs, *rope_long, *rope_short; /* divisors of the frequencies, or NULL */
     size_t n_divisors;
 };
@@ -219,6 +230,9 @@ int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err);
 
 /* config.c, for `configure`: norm_topk_prob, written where it is not the family's rule. */
 int qkv_hf_read_expert_norm(qkv_hf_config *config, qkv_error *err);
+
+/* mixer_settings.c, for `configure`: a gated delta-net, and the layers that have it. */
+int qkv_hf_read_delta_net(qkv_hf_config *config, qkv_error *err);
 
 /* window_settings.c: the sliding window. */
 int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err);

@@ -151,7 +151,8 @@ static int bind_name(binder *b, const qkv_maker_kind *kind, const char *from, co
                      qkv_error *err) {
     qkv_tensor_maker maker = {.kind = kind ? kind : &qkv_maker_copy,
                               .n_head = (int32_t)b->config->n_head,
-                              .n_kv_head = (int32_t)b->config->n_kv_head};
+                              .n_kv_head = (int32_t)b->config->n_kv_head,
+                              .mixer = b->config->mixer};
     int status = find_sources(b, &maker, from, err);
     if (status != QKV_OK || maker.n_sources == 0) {
         free((void *)maker.sources);
@@ -164,13 +165,13 @@ static int bind_name(binder *b, const qkv_maker_kind *kind, const char *from, co
 static int bind_entry(binder *b, const qkv_hf_name *entry, const char *before, const char *layer,
                       qkv_error *err) {
     static const char *const suffixes[] = {".weight", ".bias"};
-    const int both = strchr(entry->to, '.') == NULL;
+    const int is_whole = *entry->to == '=', both = !is_whole && strchr(entry->to, '.') == NULL;
     int status = QKV_OK;
     for (int i = 0; i < (both ? 2 : 1) && status == QKV_OK; i++) {
         qkv_text from = {0}, to = {0};
         const char *suffix = both ? suffixes[i] : "";
         qkv_text_printf(&from, "%s%s%s", before, entry->from, suffix);
-        qkv_text_printf(&to, "%s%s%s", layer, entry->to, suffix);
+        qkv_text_printf(&to, "%s%s%s", layer, entry->to + is_whole, suffix);
         status = from.failed || to.failed ? qkv_fail_memory(err)
                                           : bind_name(b, entry->maker, from.data, to.data, err);
         qkv_text_release(&from);
@@ -325,7 +326,8 @@ static int refuse_unknown(const binder *b, qkv_error *err) {
     for (size_t i = 0; i < list->count; i++) {
         const qkv_st_tensor *t = &list->items[i];
         if (t->used || is_ignored(common_ignored, t->name) ||
-            is_ignored(b->config->hf->ignored, t->name))
+            is_ignored(b->config->hf->ignored, t->name) ||
+            (b->config->hf->ignored_part && is_of_part(t->name, b->config->hf->ignored_part)))
             continue;
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: tensor %.100s is not part of %s as it is known here; without it the "
