@@ -14,8 +14,9 @@ enum {
     MASKED = 1 << 5,      /* the mask hides cells of it afterwards */
     WEIGHTS = 1 << 6,     /* weights of attention: 0 where the mask hides a cell */
     IN_MLP = 1 << 7,
-    IN_ATTENTION = 1 << 8, /* layers without attention have none */
-    MIXES = 1 << 9         /* nor those that have no mixer either */
+    OF_VALUES = 1 << 8,    /* channels are those of values */
+    IN_ATTENTION = 1 << 9, /* layers without attention have none */
+    MIXES = 1 << 10        /* nor those that have no mixer either */
 };
 
 /* What depends on a site inside its own layer, the site itself included. */
@@ -35,15 +36,15 @@ enum {
 /* X(enumerator, axes, flags, what it reaches in its layer) */
 #define COLUMN_LIST(X)                                                                             \
     X(RESID_PRE, FLAT, HAS_LAYER | LAYER_INPUT, AFTER_INPUT)                                       \
-    X(Q, QUERY, HAS_LAYER | IN_ATTENTION | ROTARY, AFTER_Q)                                                       \
-    X(K, KEYVALUE, HAS_LAYER | IN_ATTENTION | ROTARY, AFTER_K)                                                    \
-    X(V, KEYVALUE, HAS_LAYER | IN_ATTENTION | CACHED, AFTER_V)                                                    \
-    X(Q_ROT, QUERY, HAS_LAYER | IN_ATTENTION | ROTARY, BIT(Q_ROT) | AFTER_SCORES)                                 \
-    X(K_ROT, KEYVALUE, HAS_LAYER | IN_ATTENTION | ROTARY | CACHED, BIT(K_ROT) | AFTER_SCORES)                     \
-    X(SCORES, MAP, HAS_LAYER | IN_ATTENTION | MASKED, AFTER_SCORES)                                               \
-    X(PATTERN, MAP, HAS_LAYER | IN_ATTENTION | WEIGHTS, BIT(PATTERN) | AFTER_Z)                                   \
-    X(Z, QUERY, HAS_LAYER | IN_ATTENTION, AFTER_Z)                                                                \
-    X(ATTN_OUT, FLAT, HAS_LAYER | MIXES, AFTER_ATTN_OUT)                                                   \
+    X(Q, QUERY, HAS_LAYER | IN_ATTENTION | ROTARY, AFTER_Q)                                        \
+    X(K, KEYVALUE, HAS_LAYER | IN_ATTENTION | ROTARY, AFTER_K)                                     \
+    X(V, KEYVALUE, HAS_LAYER | IN_ATTENTION | CACHED | OF_VALUES, AFTER_V)                         \
+    X(Q_ROT, QUERY, HAS_LAYER | IN_ATTENTION | ROTARY, BIT(Q_ROT) | AFTER_SCORES)                  \
+    X(K_ROT, KEYVALUE, HAS_LAYER | IN_ATTENTION | ROTARY | CACHED, BIT(K_ROT) | AFTER_SCORES)      \
+    X(SCORES, MAP, HAS_LAYER | IN_ATTENTION | MASKED, AFTER_SCORES)                                \
+    X(PATTERN, MAP, HAS_LAYER | IN_ATTENTION | WEIGHTS, BIT(PATTERN) | AFTER_Z)                    \
+    X(Z, QUERY, HAS_LAYER | IN_ATTENTION | OF_VALUES, AFTER_Z)                                     \
+    X(ATTN_OUT, FLAT, HAS_LAYER | MIXES, AFTER_ATTN_OUT)                                           \
     X(MLP_OUT, FLAT, HAS_LAYER | IN_MLP, AFTER_MLP_OUT)                                            \
     X(RESID_POST, FLAT, HAS_LAYER, BIT(RESID_POST))                                                \
     X(LOGITS, VOCAB, 0, BIT(LOGITS))                                                               \
@@ -52,7 +53,7 @@ enum {
     X(Q_IN, QUERY, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(Q_IN) | AFTER_Q)                                    \
     X(K_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(K_IN) | AFTER_K)                                 \
     X(V_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(V_IN) | AFTER_V) \
-    X(GATE, QUERY, HAS_LAYER | IN_ATTENTION, AFTER_GATE)
+    X(GATE, QUERY, HAS_LAYER | IN_ATTENTION | OF_VALUES, AFTER_GATE)
 
 #define COLUMN_ENTRY(id, axes, flags, reaches) [QKV_SITE_##id] = {QKV_AXES_##axes, flags, reaches},
 #define COLUMN_COUNT(id, axes, flags, reaches) +1
@@ -69,9 +70,9 @@ static const struct {
 
 /* The weights that make q, k or v of what heads read. */
 static const qkv_projection projections[QKV_SITE_COUNT] = {
-    [QKV_SITE_Q_IN] = {QKV_LAYER_Q, QKV_LAYER_Q_BIAS, QKV_LAYER_Q_NORM},
-    [QKV_SITE_K_IN] = {QKV_LAYER_K, QKV_LAYER_K_BIAS, QKV_LAYER_K_NORM},
-    [QKV_SITE_V_IN] = {QKV_LAYER_V, QKV_LAYER_V_BIAS, QKV_NO_NORM}};
+    [QKV_SITE_Q_IN] = {QKV_SITE_Q, QKV_LAYER_Q, QKV_LAYER_Q_BIAS, QKV_LAYER_Q_NORM},
+    [QKV_SITE_K_IN] = {QKV_SITE_K, QKV_LAYER_K, QKV_LAYER_K_BIAS, QKV_LAYER_K_NORM},
+    [QKV_SITE_V_IN] = {QKV_SITE_V, QKV_LAYER_V, QKV_LAYER_V_BIAS, QKV_NO_NORM}};
 
 /* ---- questions ---- */
 
@@ -138,27 +139,36 @@ qkv_projection qkv_site_projection(qkv_site site) {
     return projections[site];
 }
 
-int qkv_site_is_in_layer(qkv_site site, const qkv_hparams *hp, int32_t il) {
-    const int any = QKV_PART_ATTENTION | QKV_PART_MIXER;
-    if (site == QKV_SITE_GATE && !hp->has_gate) return 0;
-    if (has(site, IN_ATTENTION)) return qkv_layer_has(hp, il, QKV_PART_ATTENTION);
-    if (has(site, MIXES)) return qkv_layer_has(hp, il, any);
-    return !has(site, IN_MLP) || qkv_layer_has(hp, il, QKV_PART_FEED_FORWARD);
+int qkv_site_has_heads(qkv_site site) {
+    const qkv_site_axes axes = columns[site].axes;
+    return axes == QKV_AXES_QUERY || axes == QKV_AXES_MAP || axes == QKV_AXES_KEYVALUE;
 }
 
-int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp) {
+int qkv_site_is_in_layer(qkv_site site, const qkv_hparams *hp, int32_t il) {
+    const int any = QKV_PART_ATTENTION | QKV_PART_MIXER;
+    if (!has(site, HAS_LAYER)) return 1;
+    if (site == QKV_SITE_GATE && !hp->has_gate) return 0;
+    if (has(site, IN_ATTENTION) && !qkv_layer_has(hp, il, QKV_PART_ATTENTION)) return 0;
+    if (has(site, MIXES) && !qkv_layer_has(hp, il, any)) return 0;
+    if (has(site, IN_MLP) && !qkv_layer_has(hp, il, QKV_PART_FEED_FORWARD)) return 0;
+    return columns[site].axes != QKV_AXES_KEYVALUE || qkv_layer_shape_of(hp, il)->kv_layer == il;
+}
+
+int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp, int32_t il) {
+    const qkv_layer_shape *shape = qkv_layer_shape_of(hp, il);
     switch (columns[site].axes) {
     case QKV_AXES_QUERY:
     case QKV_AXES_MAP:
-        return hp->n_head;
+        return shape->n_head;
     case QKV_AXES_KEYVALUE:
-        return hp->n_kv_head;
+        return shape->n_kv_head;
     default:
         return 0;
     }
 }
 
-int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
+int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int32_t il, int64_t n_tokens) {
+    const qkv_layer_shape *shape = qkv_layer_shape_of(hp, il);
     if (qkv_site_is_input(site)) return hp->n_embd;
     switch (columns[site].axes) {
     case QKV_AXES_FLAT:
@@ -168,9 +178,9 @@ int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
     case QKV_AXES_VOCAB:
         return hp->n_vocab;
     case QKV_AXES_NEURON:
-        return hp->n_ff;
+        return shape->n_ff;
     default:
-        return hp->head_dim;
+        return has(site, OF_VALUES) ? shape->value_dim : shape->head_dim;
     }
 }
 
@@ -199,5 +209,5 @@ int qkv_site_keeps_channels(qkv_site site, qkv_site seen) {
 int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il) {
     const int32_t slot = qkv_site_is_input(site) ? projections[site].norm : QKV_NO_NORM;
     const struct ggml_tensor *norm = slot == QKV_NO_NORM ? NULL : model->layers[il].w[slot];
-    return norm && norm->ne[0] != model->hp.head_dim;
+    return norm && norm->ne[0] != model->hp.layers[il].head_dim;
 }

@@ -53,6 +53,7 @@ enum {
     X(qwen2, HAS_GGUF | GENERATES)                                                                 \
     X(qwen2_moe, HAS_GGUF | GENERATES)                                                             \
     X(qwen3, HAS_GGUF | GENERATES)                                                                 \
+    X(qwen3_5, HAS_GGUF | GENERATES)                                                               \
     X(qwen3_moe, HAS_GGUF | GENERATES)                                                             \
     X(seed_oss, HAS_GGUF | GENERATES)                                                              \
     X(smollm3, HAS_GGUF | GENERATES)                                                               \
