@@ -109,12 +109,16 @@ int qkv_layer_parts_read(qkv_model *model, qkv_error *err) {
     if (status != QKV_OK) return status;
     hp->parts = qkv_calloc((size_t)hp->n_layer, 1);
     if (!hp->parts) return qkv_fail_memory(err);
+    int all = 0;
     for (int32_t il = 0; il < hp->n_layer; il++) {
         hp->parts[il] = parts_of(model, il);
+        all |= hp->parts[il];
         if (hp->parts[il]) continue;
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: layer %d has neither attention nor a mixer nor a feed-forward",
                         model->file->path, (int)il);
     }
+    if (!(all & QKV_PART_ATTENTION))
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: no layer has attention", model->file->path);
     return check_list(model, err);
 }
