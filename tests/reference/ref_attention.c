@@ -307,6 +307,20 @@ static void project(const ref_pass *p, int il, const double *x, double *q, doubl
     project_shared(p, QKV_SITE_V_IN, il, x, l->v, (ref_norm){0}, v, v_seen);
 }
 
+/* z times the sigmoid of what W_q's other rows make of the layer's input. */
+static void open_gates(const ref_pass *p, int il, double *z, const double *x) {
+    const ref_model *m = p->m;
+    const size_t n = (size_t)p->T * (size_t)m->H * (size_t)m->d;
+    double *normed = ref_new_doubles((size_t)p->T * (size_t)m->D), *gate = ref_new_doubles(n);
+    ref_apply_norm(m, normed, x, m->layers[il].attn_before, p->T, m->D, 1);
+    ref_apply_linear(gate, normed, m->layers[il].q_gate, p->T, m->H * m->d, m->D);
+    for (size_t i = 0; i < n; i++) gate[i] = 1 / (1 + exp(-gate[i]));
+    ref_tap(p, QKV_SITE_GATE, il, gate);
+    for (size_t i = 0; i < n; i++) z[i] *= gate[i];
+    free(normed);
+    free(gate);
+}
+
 void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     const ref_model *m = p->m;
     const size_t wide = (size_t)p->T * (size_t)m->H * (size_t)m->d;
@@ -336,6 +350,7 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     ref_tap(p, QKV_SITE_PATTERN, il, pattern);
     mix(p, il, z, pattern, v_seen, early_v);
     ref_tap(p, QKV_SITE_Z, il, z);
+    if (m->layers[il].q_gate.w) open_gates(p, il, z, x);
     ref_apply_linear(out, z, m->layers[il].o, p->T, m->D, m->H * m->d);
     free(early_k);
     free(early_v);

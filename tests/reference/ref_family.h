@@ -46,6 +46,15 @@ typedef enum ref_activation {
     REF_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } ref_activation;
 
+/* What layers may have in place of attention, or beside it. */
+typedef enum ref_mixer_kind {
+    REF_NO_MIXER,
+    REF_DELTA,      /* gated delta rule; value head h has key head h mod (key heads) */
+    REF_DELTA_RUNS, /* the same; value heads that share a key head follow each other */
+    REF_MAMBA2,
+    REF_SHORT_CONV
+} ref_mixer_kind;
+
 typedef struct ref_family {
     const char *name; /* general.architecture */
     ref_norm_kind norm;
@@ -53,17 +62,20 @@ typedef struct ref_family {
     ref_pairs pairs;
     ref_activation activation;
     ref_head_norm head_norm;
-    int parallel;           /* both blocks read the layer's input; the file may say otherwise */
-    int full_every;         /* of layers with windows, every n-th has none; 0: all have it */
-    int unturned_every;     /* every n-th layer does not turn */
-    int local_base;         /* layers with a window turn by a base of their own, unscaled */
-    int unscaled_windows;   /* layers with a window turn by the base of the others, unscaled */
-    int sqrt_embedding;     /* embeddings are multiplied by sqrt(D) */
-    int divides_logits;     /* by logit_scale, instead of multiplying */
-    int fused_gate;         /* gate and up are one matrix, gate first */
-    int bare_norms;         /* norms of the residual stream have no weights: ones */
-    int keeps_shares;       /* the best experts keep their shares of a softmax over all */
-    int encoder;            /* every token sees every other; no logits */
+    int parallel;         /* both blocks read the layer's input; the file may say otherwise */
+    int full_every;       /* of layers with windows, every n-th has none; 0: all have it */
+    int unturned_every;   /* every n-th layer does not turn */
+    int local_base;       /* layers with a window turn by a base of their own, unscaled */
+    int unscaled_windows; /* layers with a window turn by the base of the others, unscaled */
+    int sqrt_embedding;   /* embeddings are multiplied by sqrt(D) */
+    int divides_logits;   /* by logit_scale, instead of multiplying */
+    int fused_gate;       /* gate and up are one matrix, gate first */
+    int bare_norms;       /* norms of the residual stream have no weights: ones */
+    int sigmoid_router;   /* experts are weighed by the sigmoid of their score, not by a softmax */
+    int keeps_shares;     /* the best experts keep their shares of a softmax over all */
+    int encoder;          /* every token sees every other; no logits */
+    ref_mixer_kind mixer;   /* of layers that have one, beside attention or in its place */
+    int gated_heads;        /* W_q gives, per head, q and a gate: z times its sigmoid goes on */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;
 

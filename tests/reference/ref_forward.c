@@ -54,17 +54,30 @@ static void add_block(const ref_pass *p, qkv_site site, int il, double *x, doubl
     norm_residual(p, x, x, sum);
 }
 
+/* Beside attention, or alone: `out` then is empty. */
+static void add_mixer(const ref_pass *p, int il, double *out, const double *x) {
+    const size_t n = (size_t)p->T * (size_t)p->m->D;
+    double *mixed = ref_new_doubles(n);
+    ref_mix(p, il, mixed, x);
+    for (size_t i = 0; i < n; i++) out[i] += mixed[i];
+    free(mixed);
+}
+
 static void layer(const ref_pass *p, int il, double *x) {
     const ref_layer *l = &p->m->layers[il];
     const size_t n = (size_t)p->T * (size_t)p->m->D;
     double *normed = ref_new_doubles(n), *out = ref_new_doubles(n), *input = ref_new_doubles(n);
     ref_tap(p, QKV_SITE_RESID_PRE, il, x);
     memcpy(input, x, n * sizeof *x);
-    ref_attention(p, il, out, x);
-    add_block(p, QKV_SITE_ATTN_OUT, il, x, out, l->attn_after, l->attn_sum);
-    norm_residual(p, normed, p->m->parallel ? input : x, l->ffn_before);
-    ref_feed_forward(p, il, out, normed);
-    add_block(p, QKV_SITE_MLP_OUT, il, x, out, l->ffn_after, l->ffn_sum);
+    if (l->has_attention) ref_attention(p, il, out, x);
+    if (l->has_mixer) add_mixer(p, il, out, x);
+    if (l->has_attention || l->has_mixer)
+        add_block(p, QKV_SITE_ATTN_OUT, il, x, out, l->attn_after, l->attn_sum);
+    if (l->has_feed_forward) {
+        norm_residual(p, normed, p->m->parallel ? input : x, l->ffn_before);
+        ref_feed_forward(p, il, out, normed);
+        add_block(p, QKV_SITE_MLP_OUT, il, x, out, l->ffn_after, l->ffn_sum);
+    }
     ref_tap(p, QKV_SITE_RESID_POST, il, x);
     free(normed);
     free(out);

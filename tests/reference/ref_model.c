@@ -150,8 +150,32 @@ static int load_fused_heads(source_file *f, ref_layer *l) {
     return 1;
 }
 
+/* Of a matrix with q and a gate for each head: every other block of d rows. */
+static ref_linear every_other(source_file *f, ref_linear both, int second) {
+    const ref_model *m = f->model;
+    const size_t block = (size_t)m->d * (size_t)m->D;
+    ref_linear l = {new_array(f->model, (size_t)m->H * block), NULL};
+    for (int h = 0; h < m->H; h++)
+        memcpy(l.w + (size_t)h * block, both.w + (size_t)(2 * h + second) * block,
+               block * sizeof *l.w);
+    return l;
+}
+
+static void load_gated_heads(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
+    const ref_linear both = need_linear(f, "attn_q", 1, 2 * m->H * m->d, m->D);
+    l->q = every_other(f, both, 0);
+    l->q_gate = every_other(f, both, 1);
+    l->k = need_linear(f, "attn_k", 1, m->G * m->d, m->D);
+    l->v = need_linear(f, "attn_v", 1, m->G * m->d, m->D);
+}
+
 static void load_heads(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
+    if (m->family->gated_heads) {
+        load_gated_heads(f, l);
+        return;
+    }
     l->q = need_linear(f, "attn_q", 1, m->H * m->d, m->D);
     l->k = need_linear(f, "attn_k", 1, m->G * m->d, m->D);
     l->v = need_linear(f, "attn_v", 1, m->G * m->d, m->D);
@@ -170,6 +194,33 @@ static void load_attention(source_file *f, ref_layer *l) {
     l->k_norm = load_norm(f, "attn_k_norm", shared ? m->d : m->G * m->d);
     l->sinks = load_in_layer(f, "attn_sinks", "weight", (size_t)m->H);
     l->o = need_linear(f, "attn_output", 1, m->D, m->H * m->d);
+}
+
+/* ---- mixers ---- */
+
+static float *load_bare(source_file *f, const char *name, size_t expected) {
+    char full[96];
+    snprintf(full, sizeof full, "blk.%d.%s", f->il, name);
+    return load(f, full, expected);
+}
+
+static void load_delta_net(source_file *f, ref_mixer *x) {
+    const ref_model *m = f->model;
+    const int channels = m->inner + 2 * m->groups * m->state, heads = m->state_heads;
+    x->in = need_linear(f, "attn_qkv", 1, channels, m->D);
+    x->gate = need_linear(f, "attn_gate", 1, m->inner, m->D);
+    x->alpha = load_linear(f, "ssm_alpha", 1, heads, m->D);
+    x->beta = load_linear(f, "ssm_beta", 1, heads, m->D);
+    x->both = load_linear(f, "ssm_ba", 1, 2 * heads, m->D);
+    x->conv = load_in_layer(f, "ssm_conv1d", "weight", (size_t)(channels * m->taps));
+    x->decay = load_bare(f, "ssm_a", (size_t)heads);
+    x->step_bias = load_in_layer(f, "ssm_dt", "bias", (size_t)heads);
+    x->norm = load_in_layer(f, "ssm_norm", "weight", (size_t)(m->inner / heads));
+    x->out = need_linear(f, "ssm_out", 1, m->D, m->inner);
+}
+
+static void load_mixer(source_file *f, ref_layer *l) {
+    load_delta_net(f, &l->mixer);
 }
 
 /* ---- the block ---- */
@@ -214,13 +265,34 @@ static void load_feed_forward(source_file *f, ref_layer *l) {
 static void load_experts(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
     l->router = need_linear(f, "ffn_gate_inp", 1, m->n_expert, m->D);
-    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->F, m->D);
-    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->F, m->D);
-    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->F);
+    l->choice_bias = load_in_layer(f, "exp_probs_b", "bias", (size_t)m->n_expert);
+    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->f, m->D);
+    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->f, m->D);
+    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->f);
     l->shared_router = load_linear(f, "ffn_gate_inp_shexp", 1, 1, m->D);
     l->shared_gate = load_linear(f, "ffn_gate_shexp", 1, m->n_shared, m->D);
     l->shared_up = load_linear(f, "ffn_up_shexp", 1, m->n_shared, m->D);
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
+}
+
+/* The first layers may have none, and of the others every n-th. */
+static int has_experts(const source_file *f) {
+    const int first = key_int(f, "leading_dense_block_count", 0);
+    const int every = key_int(f, "interleave_moe_layer_step", 0);
+    return f->model->n_expert && f->il >= first && (every == 0 || (f->il + 1) % every == 0);
+}
+
+static int has_block(const source_file *f, const char *name) {
+    char full[96];
+    snprintf(full, sizeof full, "blk.%d.%s.weight", f->il, name);
+    return ggml_get_tensor(f->tensors, full) != NULL;
+}
+
+/* Which blocks there are, by their output matrices. */
+static void find_blocks(source_file *f, ref_layer *l) {
+    l->has_attention = has_block(f, "attn_output");
+    l->has_mixer = has_block(f, "ssm_out") || has_block(f, "shortconv.out_proj");
+    l->has_feed_forward = has_block(f, "ffn_down") || has_block(f, "ffn_down_exps");
 }
 
 static void load_layer(source_file *f, int window) {
@@ -228,9 +300,11 @@ static void load_layer(source_file *f, int window) {
     const ref_family *family = m->family;
     ref_layer *l = &m->layers[f->il];
     const int nth = f->il + 1;
+    find_blocks(f, l);
     load_norms(f, l);
-    load_attention(f, l);
-    m->n_expert ? load_experts(f, l) : load_feed_forward(f, l);
+    if (l->has_attention) load_attention(f, l);
+    if (l->has_mixer) load_mixer(f, l);
+    has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
     if (!family->full_every || nth % family->full_every != 0) l->window = window;
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
@@ -263,10 +337,19 @@ static void read_shape(source_file *f) {
     m->n_expert = key_int(f, "expert_count", 0);
     m->n_expert_used = key_int(f, "expert_used_count", 0);
     m->F = key_int(f, "feed_forward_length", 0);
-    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->F);
+    m->f = key_int(f, "expert_feed_forward_length", m->F);
+    m->n_shared = key_int(f, "expert_shared_count", 0) * m->f;
+    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
+    m->n_group = key_int(f, "expert_group_count", 0);
+    m->n_group_used = key_int(f, "expert_group_used_count", 0);
+    m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
-    if (m->n_expert) m->F = key_int(f, "expert_feed_forward_length", m->F);
     m->turned = key_int(f, "rope.dimension_count", m->d);
+    m->taps = key_int(f, "ssm.conv_kernel", 0);
+    m->state = key_int(f, "ssm.state_size", 0);
+    m->groups = key_int(f, "ssm.group_count", 0);
+    m->state_heads = key_int(f, "ssm.time_step_rank", 0);
+    m->inner = key_int(f, "ssm.inner_size", 0);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
 }

@@ -48,6 +48,7 @@ double ref_capped(double x, double cap);
 
 /* What a block gives, both [T][D]: attention from the layer's input, the other from its normalised one. */
 void ref_attention(const ref_pass *p, int layer, double *out, const double *x);
+void ref_mix(const ref_pass *p, int layer, double *out, const double *x);
 void ref_feed_forward(const ref_pass *p, int layer, double *out, const double *x);
 
 #endif
