@@ -7,7 +7,7 @@
 
 int ref_has_heads(qkv_site site) {
     return site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
-           site == QKV_SITE_Q_IN || ref_is_shared(site) || ref_is_map(site);
+           site == QKV_SITE_GATE || site == QKV_SITE_Q_IN || ref_is_shared(site) || ref_is_map(site);
 }
 
 int ref_is_input(qkv_site site) {
@@ -36,7 +36,34 @@ int ref_is_map(qkv_site site) {
     return site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
 }
 
+/* The residual stream runs through all layers. */
+int ref_has_site_in(const ref_model *m, qkv_site site, int layer) {
+    const ref_layer *l = &m->layers[layer];
+    if (site == QKV_SITE_RESID_PRE || site == QKV_SITE_RESID_POST || !ref_has_layer(site)) return 1;
+    if (site == QKV_SITE_MLP_ACT || site == QKV_SITE_MLP_OUT) return l->has_feed_forward;
+    if (site == QKV_SITE_ATTN_OUT) return l->has_attention || l->has_mixer;
+    if (site == QKV_SITE_GATE) return l->q_gate.w != NULL;
+    return l->has_attention;
+}
+
+int ref_count_layers(const ref_model *m, qkv_site site) {
+    int n = 0;
+    for (int il = 0; il < m->n_layer; il++) n += ref_has_site_in(m, site, il);
+    return n;
+}
+
+int ref_nth_layer(const ref_model *m, qkv_site site, int n) {
+    int found = -1;
+    for (int il = 0; il < m->n_layer; il++)
+        if (ref_has_site_in(m, site, il)) {
+            found = il;
+            if (n-- == 0) break;
+        }
+    return found;
+}
+
 int ref_has_site(const ref_model *m, qkv_site site) {
+    if (ref_has_layer(site) && ref_count_layers(m, site) == 0) return 0;
     if (site == QKV_SITE_MLP_ACT) return m->n_expert == 0;
     return ref_has_layer(site) || m->output.w;
 }
@@ -51,7 +78,9 @@ int ref_has_site(const ref_model *m, qkv_site site) {
 /* Which sites of its own layer an edit of a site can change. */
 static const unsigned flows[QKV_SITE_COUNT] = {
     [QKV_SITE_RESID_PRE] =
-        ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT) | ONLY(Q_IN) | ONLY(K_IN) | ONLY(V_IN),
+        ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT) | ONLY(Q_IN) | ONLY(K_IN) | ONLY(V_IN) |
+        ONLY(GATE),
+    [QKV_SITE_GATE] = ONLY(GATE) | AFTER,
     [QKV_SITE_Q_IN] = ONLY(Q_IN) | ONLY(Q) | ONLY(Q_ROT) | SCORED,
     [QKV_SITE_K_IN] = ONLY(K_IN) | ONLY(K) | ONLY(K_ROT) | SCORED,
     [QKV_SITE_V_IN] = ONLY(V_IN) | ONLY(V) | MIXED,
@@ -75,8 +104,8 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
     if (!ref_has_layer(e->site)) return flows[e->site] >> site & 1;
     if (!ref_has_layer(site)) return 1;
     for (int il = 0; il < layer; il++)
-        if (ref_has(e->layers, il)) return 1;
-    if (!ref_has(e->layers, layer)) return 0;
+        if (ref_has(e->layers, il) && ref_has_site_in(m, e->site, il)) return 1;
+    if (!ref_has(e->layers, layer) || !ref_has_site_in(m, e->site, layer)) return 0;
     /* side by side with attention, the feed-forward does not see what attention does */
     const int fed = e->site == QKV_SITE_MLP_ACT || e->site == QKV_SITE_MLP_OUT;
     if (m->parallel && (site == QKV_SITE_MLP_ACT || site == QKV_SITE_MLP_OUT) && !fed)
@@ -116,10 +145,12 @@ enum { EVERY_LAYER = 2, SOME_CHANNELS = 3, SELECTORS = 4 };
  * for several heads, or for a group, at every layer; some channels of one head, or key/value head,
  * and of some tokens. */
 static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
-    const int last_layer = m->n_layer - 1;
-    if (which == 0) e->layers = (uint64_t)1 << 1;
+    const uint64_t first = (uint64_t)1 << ref_nth_layer(m, e->site, 0);
+    const uint64_t second = (uint64_t)1 << ref_nth_layer(m, e->site, 1);
+    const uint64_t last = (uint64_t)1 << ref_nth_layer(m, e->site, m->n_layer);
+    if (which == 0) e->layers = second;
     if (which == 1) {
-        e->layers = (uint64_t)1 << 0 | (uint64_t)1 << last_layer;
+        e->layers = first | last;
         e->head_kind = ref_has_heads(e->site) ? 'h' : 0;
         e->heads = (uint64_t)1 << (m->H - 2);
         e->rows = (ref_range){2, 6};
@@ -131,7 +162,7 @@ static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
         e->rows = (ref_range){T - 1, T};
     }
     if (which == SOME_CHANNELS) {
-        e->layers = (uint64_t)1 << 1;
+        e->layers = second;
         e->head_kind = ref_has_heads(e->site) ? ref_is_shared(e->site) ? 'g' : 'h' : 0;
         e->heads = 1;
         e->rows = (ref_range){1, T - 2};
@@ -160,7 +191,7 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 
 int ref_can_move(const ref_model *m, const ref_edit *e) {
     for (int il = 0; il < m->n_layer; il++)
-        if (ref_has(e->layers, il) && m->layers[il].rope) return !m->family->encoder;
+        if (ref_has(e->layers, il) && m->layers[il].has_attention && m->layers[il].rope) return !m->family->encoder;
     return 0;
 }
 

@@ -31,6 +31,12 @@ int ref_has_layer(qkv_site site);
 
 /* An encoder has no logits and no final norm. */
 int ref_has_site(const ref_model *model, qkv_site site);
+/* Nor has a layer all sites that another has. */
+int ref_has_site_in(const ref_model *model, qkv_site site, int layer);
+/* The n-th layer that has the site, from the end for -1; the last one where there are fewer. */
+int ref_nth_layer(const ref_model *model, qkv_site site, int n);
+/* How many layers have it. */
+int ref_count_layers(const ref_model *model, qkv_site site);
 
 /* 1 when an edit can change what is seen at a site of a layer. */
 int ref_reaches(const ref_model *model, const ref_edit *edit, qkv_site site, int layer);

@@ -95,6 +95,7 @@ static void check_every_place(family *f) {
         for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
             if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
             if (!ref_has_layer((qkv_site)site) && layer > 0) continue;
+            if (!ref_has_site_in(f->j.ref, (qkv_site)site, layer)) continue;
             check_place(f, (qkv_site)site, layer);
         }
 }
@@ -104,7 +105,10 @@ static void check_every_place(family *f) {
 static void check_heads_concerned(family *f) {
     for (size_t i = 0; i < f->list->n; i++) {
         const ref_edit *e = &f->list->edits[i];
-        const observed o = judge_observe(QKV_SITE_PATTERN, ref_has(e->layers, 0) ? 0 : 1);
+        const int first = ref_nth_layer(f->j.ref, QKV_SITE_PATTERN, 0);
+        const int second = ref_nth_layer(f->j.ref, QKV_SITE_PATTERN, 1);
+        const observed o =
+            judge_observe(QKV_SITE_PATTERN, ref_has(e->layers, first) ? first : second);
         if (!e->head_kind || !ref_reaches(f->j.ref, e, o.site, o.layer)) continue;
         qkv_result *result =
             run_alone(&f->j, f->list->text[i], (const char *const[]){o.text, NULL});
@@ -126,9 +130,11 @@ static void check_freezes(family *f, int turn) {
     for (int s = 0; s < QKV_SITE_COUNT; s++) {
         const qkv_site site = (qkv_site)s;
         if (!ref_has_site(f->j.ref, site)) continue;
-        edits[n][0] = (ref_edit){QKV_SITE_Z, 1 << 0, 'h', 1 << 1, .op = REF_PATCH};
-        edits[n][1] = (ref_edit){site, .layers = 3, .op = REF_FREEZE};
-        if (site == QKV_SITE_Z || (s + turn) % 2) edits[n][1].layers = 1 << 1;
+        const uint64_t first = (uint64_t)1 << ref_nth_layer(f->j.ref, QKV_SITE_Z, 0);
+        const uint64_t second = (uint64_t)1 << ref_nth_layer(f->j.ref, QKV_SITE_Z, 1);
+        edits[n][0] = (ref_edit){QKV_SITE_Z, first, 'h', 1 << 1, .op = REF_PATCH};
+        edits[n][1] = (ref_edit){site, .layers = first | second, .op = REF_FREEZE};
+        if (site == QKV_SITE_Z || (s + turn) % 2) edits[n][1].layers = second;
         if (ref_has_heads(site) && (s + turn) % 3 == 0) {
             edits[n][1].head_kind = 'h';
             edits[n][1].heads = 5;
@@ -180,22 +186,25 @@ static void expect_blocks(judge *j, const engine_run *run) {
 
 /* Attention in blocks of queries, which no whole map is asked of. */
 static void check_long_prompt(const char *name) {
-    static const ref_edit edit = {QKV_SITE_Q, 1 << 1, 'h', 1 << 2, .op = REF_SCALE, .a = 0.5};
-    static const char *const variants[] = {"q@1.h2=scale:0.5", NULL};
+    ref_edit edit = {QKV_SITE_Q, 0, 'h', 1 << 2, .op = REF_SCALE, .a = 0.5};
     int32_t tokens[LONG];
-    char last[32];
+    char last[32], z[32], text[32];
     judge j;
     judge_open(&j, stretched_model(vector_model(name), LONG), 1);
     for (int t = 0; t < LONG; t++) tokens[t] = 3 + (t * t + 5 * t) % (j.ref->V - 3);
+    const int edited = ref_nth_layer(j.ref, QKV_SITE_Q, 1);
+    edit.layers = (uint64_t)1 << edited;
+    snprintf(text, sizeof text, "q@%d.h2=scale:0.5", edited);
+    snprintf(z, sizeof z, "z@%d", edited);
     snprintf(last, sizeof last, "resid_post@%d", j.ref->n_layer - 1);
-    const char *const captures[] = {"z@1", last, NULL};
+    const char *const captures[] = {z, last, NULL}, *const variants[] = {text, NULL};
     const engine_run run = {tokens, LONG, variants, captures, NULL};
     expect_blocks(&j, &run);
     qkv_result *result = engine_execute(&j.eng, &run);
     ref_run *expected = ref_forward(j.ref, tokens, LONG, &edit, 1, NULL);
     for (int i = 0; i < 2; i++) {
         const qkv_site site = i ? QKV_SITE_RESID_POST : QKV_SITE_Z;
-        const int layer = i ? j.ref->n_layer - 1 : 1;
+        const int layer = i ? j.ref->n_layer - 1 : edited;
         const qkv_tensor t = engine_tensor(result, 1, site, layer);
         const difference d =
             compare_to_doubles(t.data, expected->site[site][layer], tensor_count(&t));

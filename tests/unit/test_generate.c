@@ -26,6 +26,7 @@ enum { T = JUDGE_TOKENS, PROMPT = 4 };
 /* Times the largest logit of the model, or 1. Softmax rounds by the number of keys, which is another one
  * token by token than in a pass over all. */
 static const double bound = 1e-5;
+static double depth = 1; /* of the model, in fours of layers: rounding grows from layer to layer */
 
 static qkv_generator *make(const engine *e, const int32_t *tokens, size_t n_tokens,
                            const qkv_generator_options *options) {
@@ -63,7 +64,7 @@ static void expect_logits(const qkv_generator *gen, size_t variant, const float 
     assert_non_null(logits);
     const difference d = compare_floats(logits, expected, n_vocab);
     const double scale = plain ? compare_floats(plain, plain, n_vocab).scale : d.scale;
-    if (!(d.max <= allowed(what) * fmax(fmax(d.scale, scale), 1)))
+    if (!(d.max <= depth * allowed(what) * fmax(fmax(d.scale, scale), 1)))
         fail_msg("%s: logits are off by %g (scale %g, %g)", what, d.max, d.scale, scale);
 }
 
@@ -170,11 +171,13 @@ static void check_cases(judge *j, const ref_cases *list) {
 static void check_family(const char *name) {
     judge j;
     judge_open(&j, vector_model(name), 1);
+    depth = fmax(j.ref->n_layer / 4.0, 1);
     for (int turn = 0; turn < 3; turn++) {
         ref_cases *list = ref_make_cases_once(j.ref, T, turn);
         check_cases(&j, list);
         free(list);
     }
+    depth = 1;
     judge_close(&j);
 }
 
@@ -513,7 +516,8 @@ static void patches_of_the_prompt(void **state) {
     for (size_t m = 0; m < 2; m++) {
         judge j;
         judge_open(&j, tiny_model(&models[m], "patch.gguf"), 1);
-        for (int site = 0; site < QKV_SITE_COUNT; site++) check_patch(&j, (qkv_site)site);
+        for (int site = 0; site < QKV_SITE_COUNT; site++)
+            if (ref_has_site(j.ref, (qkv_site)site)) check_patch(&j, (qkv_site)site);
         judge_close(&j);
     }
 }
