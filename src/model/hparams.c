@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/layer_shape.h"
 #include "model/model.h"
 
 #define MAX_LAYERS 1024
 #define MAX_WIDTH (1 << 20)
-#define MAX_HEADS 4096
 #define MAX_VOCAB (1 << 24)
 #define MAX_EXPERTS 4096
 
@@ -24,38 +24,6 @@ static int read_int(const qkv_model *model, const char *suffix, int64_t low, int
     if (!found && fallback < 0)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is missing", model->file->path, key);
     *out = (int32_t)value;
-    return QKV_OK;
-}
-
-static int read_heads(qkv_model *model, qkv_error *err) {
-    qkv_hparams *hp = &model->hp;
-    int32_t value_dim = 0;
-    int status = read_int(model, "attention.head_count", 1, MAX_HEADS, -1, &hp->n_head, err);
-    if (status == QKV_OK)
-        status = read_int(model, "attention.head_count_kv", 1, MAX_HEADS, hp->n_head,
-                          &hp->n_kv_head, err);
-    if (status != QKV_OK) return status;
-    if (hp->n_head % hp->n_kv_head != 0)
-        return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s: %d query heads cannot share %d key/value heads evenly",
-                        model->file->path, hp->n_head, hp->n_kv_head);
-
-    int64_t split = hp->n_embd % hp->n_head == 0 ? hp->n_embd / hp->n_head : -1;
-    status = read_int(model, "attention.key_length", 1, MAX_WIDTH, split, &hp->head_dim, err);
-    if (status == QKV_OK)
-        status =
-            read_int(model, "attention.value_length", 1, MAX_WIDTH, hp->head_dim, &value_dim, err);
-    if (status != QKV_OK) return status;
-    if (value_dim != hp->head_dim)
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: keys of width %d with values of width %d are not supported",
-                        model->file->path, hp->head_dim, value_dim);
-    /* Every channel has weights, of more than a bit each: a width that the file cannot hold must not
-     * cost memory before the first tensor is found to be smaller. */
-    int64_t width = (int64_t)hp->head_dim * hp->n_head;
-    if (width > MAX_WIDTH || (uint64_t)width / 8 > qkv_gguf_size(model->file))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %d heads of width %d are implausible",
-                        model->file->path, hp->n_head, hp->head_dim);
     return QKV_OK;
 }
 
@@ -130,8 +98,8 @@ static int read_factor(const qkv_model *model, int key, float fallback, float *o
 static float default_attn_scale(const qkv_model *model) {
     const qkv_hparams *hp = &model->hp;
     if (model->family->width_scaled_layers == hp->n_layer)
-        return 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
-    return 1.0f / sqrtf((float)hp->head_dim);
+        return 1.0f / sqrtf((float)hp->n_embd / (float)hp->largest.n_head);
+    return 1.0f / sqrtf((float)hp->largest.head_dim);
 }
 
 static int read_factors(qkv_model *model, qkv_error *err) {
@@ -201,11 +169,11 @@ static int read_experts(qkv_model *model, qkv_error *err) {
     hp->expert_norm = norm;
     status = read_int(model, "expert_used_count", 1, hp->n_expert, -1, &hp->n_expert_used, err);
     if (status == QKV_OK)
-        status = read_int(model, "expert_feed_forward_length", 1, MAX_WIDTH, hp->n_ff,
+        status = read_int(model, "expert_feed_forward_length", 1, MAX_WIDTH, hp->largest.n_ff,
                           &hp->n_ff_expert, err);
     if (status == QKV_OK && (model->family->layer_required & QKV_HAS(SHARED_UP)))
-        status = read_int(model, "expert_shared_feed_forward_length", 1, MAX_WIDTH, hp->n_ff,
-                          &hp->n_ff_shared, err);
+        status = read_int(model, "expert_shared_feed_forward_length", 1, MAX_WIDTH,
+                          hp->largest.n_ff, &hp->n_ff_shared, err);
     return status;
 }
 
@@ -240,6 +208,7 @@ int32_t qkv_model_window(const qkv_model *model, int32_t layer) {
 
 void qkv_hparams_release(qkv_hparams *hp) {
     free(hp->windowed);
+    free(hp->layers);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         free(hp->rope[i].divisors);
         free(hp->rope[i].long_divisors);
@@ -252,12 +221,10 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK)
         status = read_int(model, "embedding_length", 1, MAX_WIDTH, -1, &hp->n_embd, err);
     if (status == QKV_OK)
-        status = read_int(model, "feed_forward_length", 1, MAX_WIDTH, -1, &hp->n_ff, err);
-    if (status == QKV_OK)
         status = read_int(model, "context_length", 1, 1 << 30, -1, &hp->n_ctx, err);
     if (status == QKV_OK) status = refuse_unread_keys(model, err);
     if (status == QKV_OK) status = read_window(model, err);
-    if (status == QKV_OK) status = read_heads(model, err);
+    if (status == QKV_OK) status = qkv_layer_shapes_read(model, err);
     if (status == QKV_OK) status = read_norm_eps(model, err);
     if (status == QKV_OK) status = read_vocab_size(model, err);
     if (status == QKV_OK) status = read_experts(model, err);

@@ -5,8 +5,8 @@
  * (run/graph/forward.c) reads these fields, or asks whether a weight is there, and never which family it
  * is. Adding a family is one file with a const qkv_family and one line in QKV_FAMILY_LIST.
  *
- * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d,
- * S = Q + 2K (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
+ * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d, U and Z
+ * the same of values (G and H times their width), S = Q + K + U (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
  * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs, * any.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
@@ -27,12 +27,12 @@
     X(Q_BIAS, "attn_q.bias", "Q")                                                                  \
     X(K, "attn_k.weight", "DK")                                                                    \
     X(K_BIAS, "attn_k.bias", "K")                                                                  \
-    X(V, "attn_v.weight", "DK")                                                                    \
-    X(V_BIAS, "attn_v.bias", "K")                                                                  \
+    X(V, "attn_v.weight", "DU")                                                                    \
+    X(V_BIAS, "attn_v.bias", "U")                                                                  \
     X(Q_NORM, "attn_q_norm.weight", "d")                                                           \
     X(K_NORM, "attn_k_norm.weight", "d")                                                           \
     X(SINKS, "attn_sinks.weight", "H")                                                             \
-    X(O, "attn_output.weight", "QD")                                                               \
+    X(O, "attn_output.weight", "ZD")                                                               \
     X(O_BIAS, "attn_output.bias", "D")                                                             \
     X(POST_ATTN_NORM, "post_attention_norm.weight", "D")                                           \
     X(ATTN_OUT_NORM, "attn_output_norm.weight", "D")                                               \
@@ -120,7 +120,8 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
     X(EXPERT_SCALE, "expert_weights_scale")                                                        \
     X(EXPERT_GATING, "expert_gating_func")                                                         \
     X(DENSE_LAYERS, "leading_dense_block_count")                                                   \
-    X(YARN_LOG, "rope.scaling.yarn_log_multiplier")
+    X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
+    X(SHARED_KV, "attention.shared_kv_layers")
 
 #define QKV_KEY_ENUM(id, key) QKV_KEY_##id,
 enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };

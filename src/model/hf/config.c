@@ -170,6 +170,7 @@ static const char *name_architecture(const qkv_hf_config *config) {
 
 /* The class of the architecture; the family's first where it has none of its own. */
 static const qkv_hf_class *class_of(const qkv_hf_config *config) {
+    if (config->part) return config->part;
     for (const qkv_hf_class *c = config->hf->classes; c->model_type; c++) {
         if (strcmp(c->architecture, config->architecture) == 0) return c;
     }

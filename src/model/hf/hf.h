@@ -156,12 +156,14 @@ struct qkv_hf {
 typedef struct qkv_hf_wrapper {
     const char *architecture;
     const char *text_type; /* the model_type of a text_config that does not say it */
+    int may_be_flat;       /* once it was saved without text_config, all settings side by side */
 } qkv_hf_wrapper;
 
 struct qkv_hf_config {
     json_t *settings; /* what no code has asked for yet */
     json_t *outer;    /* the same of the model that this is the language part of, or NULL */
     const qkv_hf_wrapper *wrapper; /* that model, or NULL */
+    const qkv_hf_class *part;      /* the class of its language part, or NULL */
     qkv_text ignored;              /* names of settings without effect */
     size_t n_ignored;
     const char *path;         /* of config.json */

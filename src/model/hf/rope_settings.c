@@ -259,6 +259,13 @@ static int write_nothing(rope *r, qkv_error *err) {
     return QKV_OK;
 }
 
+/* M-RoPE turns by three positions, of time, height and width. Those of text are equal, which makes it plain
+ * RoPE; the sections say which pair turns by which position. */
+static void skip_sections(const rope *r) {
+    json_object_del(r->scaling.settings, "mrope_section");
+    json_object_del(r->scaling.settings, "mrope_interleaved");
+}
+
 static const struct scaling_kind {
     const char *name;
     int (*write)(rope *r, qkv_error *err);
@@ -275,11 +282,13 @@ static int write_scaling(rope *r, qkv_error *err) {
     int status = QKV_OK, known = 0;
     if (!type && !old) name = "default";
     if (name && r->config->hf->yarn_is_longrope && strcmp(name, "yarn") == 0) name = "longrope";
+    if (name && r->config->part && strcmp(name, "mrope") == 0) name = "default";
     for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds && !known; i++) {
         if (strcmp(kinds[i].name, name) != 0) continue;
         known = 1;
         status = kinds[i].write(r, err);
     }
+    skip_sections(r);
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: scaling of RoPE of type '%.40s'; default, linear, dynamic, yarn, "
