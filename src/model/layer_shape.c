@@ -190,6 +190,8 @@ int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer_info *i
                                 .value_dim = shape->value_dim,
                                 .n_ff = shape->n_ff,
                                 .window = qkv_layer_window(model, layer),
-                                .kv_layer = shape->kv_layer};
+                                .kv_layer = shape->kv_layer,
+                                .has_gate = shape->n_head && model->hp.has_gate,
+                                .kind = qkv_layer_name(&model->hp, layer)};
     return qkv_sized_write(info, &own, sizeof own, "qkv_layer_info", NULL) == QKV_OK;
 }

@@ -22,6 +22,7 @@ typedef struct part {
     int64_t first, n; /* rows; of a vector, values */
     int is_vector;
     int permuted; /* rows are in the file's order inside each head */
+    int gated;    /* after the rows of each head come those of its gate */
 } part;
 
 #define SLOT_NAME(slot, name, shape) #slot,
@@ -82,6 +83,10 @@ static part layer_part(const qkv_model *model, int32_t il, int slot) {
     if (gated && p.tensor && (slot == QKV_LAYER_GATE || slot == QKV_LAYER_UP)) {
         p.n = model->hp.layers[il].n_ff;
         p.first = slot == QKV_LAYER_UP ? p.n : 0;
+    }
+    if (slot == QKV_LAYER_Q && p.tensor && model->hp.has_gate) {
+        p.gated = 1;
+        p.n /= 2;
     }
     p.permuted = p.tensor && model->hp.qk_permuted && is_reordered(slot);
     return p;
@@ -192,6 +197,7 @@ int qkv_weight_find(const qkv_model *model, const char *name, int32_t layer, qkv
 
 /* Where a row of the original model is in the file. */
 static int64_t stored_row(const part *p, int64_t row, int64_t d) {
+    if (p->gated) return p->first + row / d * 2 * d + row % d;
     if (!p->permuted) return p->first + row;
     const int64_t c = row % d, stored = c < d / 2 ? 2 * c : 2 * (c - d / 2) + 1;
     return p->first + row - c + stored;

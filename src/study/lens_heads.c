@@ -24,6 +24,7 @@ typedef struct head_parts {
     double embedding, offset;          /* offset: biases of the final norm and of the output */
     double *heads;                     /* [layers, heads] */
     double *attention, *biases, *mlps; /* per layer; attention is heads and bias together */
+    double *mixers;                    /* per layer: what a linear mixer adds */
     double logit;                      /* of the final state, before the cap */
 } head_parts;
 
@@ -35,11 +36,12 @@ static void release(head_parts *p) {
 static int allocate(head_parts *p, qkv_error *err) {
     const size_t L = (size_t)p->n_layer, H = (size_t)p->n_head;
     p->direction = qkv_calloc((size_t)p->n_embd, 2 * sizeof *p->direction);
-    p->heads = qkv_calloc(L * (H + 3), sizeof *p->heads);
+    p->heads = qkv_calloc(L * (H + 4), sizeof *p->heads);
     if (!p->direction || !p->heads) return qkv_fail_memory(err);
     p->attention = p->heads + L * H;
     p->biases = p->attention + L;
     p->mlps = p->biases + L;
+    p->mixers = p->mlps + L;
     return QKV_OK;
 }
 
@@ -71,20 +73,36 @@ static int find_direction(head_parts *p, const lens *l, const qkv_model *model, 
     return status;
 }
 
+/* z as the output matrix gets it: times its gate, where there is one. */
+static int unembed_heads(head_parts *p, const qkv_model *model, const qkv_result *result,
+                         int32_t layer, qkv_error *err) {
+    const float *z = row_of(result, QKV_SITE_Z, layer, p->position);
+    const float *gate = row_of(result, QKV_SITE_GATE, layer, p->position);
+    qkv_layer_info shape = {.size = sizeof shape};
+    qkv_model_get_layer(model, layer, &shape);
+    const size_t n = (size_t)shape.n_head * (size_t)shape.value_dim;
+    float *passed = qkv_calloc(n, sizeof *passed);
+    if (!passed) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) passed[i] = gate ? z[i] * gate[i] : z[i];
+    const int status =
+        qkv_unembed_heads(model, layer, passed, p->direction,
+                          p->heads + (size_t)layer * (size_t)p->n_head, &p->biases[layer], err);
+    free(passed);
+    return status;
+}
+
 static int take_layer(head_parts *p, const qkv_model *model, const qkv_result *result,
                       int32_t layer, qkv_error *err) {
-    const float *z = row_of(result, QKV_SITE_Z, layer, p->position);
     const float *attn = row_of(result, QKV_SITE_ATTN_OUT, layer, p->position);
     const float *mlp = row_of(result, QKV_SITE_MLP_OUT, layer, p->position);
     double *heads = p->heads + (size_t)layer * (size_t)p->n_head, sum, scale;
-    if (!z || !attn || !mlp)
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "layer %d has no attention or no feed-forward",
-                        (int)layer);
-    const int status =
-        qkv_unembed_heads(model, layer, z, p->direction, heads, &p->biases[layer], err);
+    const int has_heads = row_of(result, QKV_SITE_Z, layer, p->position) != NULL;
+    if (mlp) p->mlps[layer] = dot(p, mlp);
+    if (attn) p->attention[layer] = dot(p, attn);
+    if (!has_heads) p->mixers[layer] = p->attention[layer];
+    if (!has_heads) return QKV_OK;
+    const int status = unembed_heads(p, model, result, layer, err);
     if (status != QKV_OK) return status;
-    p->attention[layer] = dot(p, attn);
-    p->mlps[layer] = dot(p, mlp);
     sum = p->biases[layer];
     scale = fabs(sum) + 1e-6;
     for (int32_t h = 0; h < p->n_head; h++) {
@@ -99,14 +117,16 @@ static int take_layer(head_parts *p, const qkv_model *model, const qkv_result *r
 }
 
 static int compute(head_parts *p, const lens *l, const study_inputs *in, qkv_error *err) {
-    static const char *const captures[] = {"resid_pre@0", "z@*", "attn_out@*", "mlp_out@*"};
+    static const char *const captures[] = {"resid_pre@0", "z@*", "attn_out@*", "mlp_out@*",
+                                           "gate@*"};
+    const size_t n_captures = sizeof captures / sizeof *captures - !in->model->hp.has_gate;
     const qkv_own_prompt *prompt = &in->prompts.items[0];
     char last[32];
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     snprintf(last, sizeof last, "resid_post@%d", (int)p->n_layer - 1);
     int status = qkv_plan_new(&plan, in->model, prompt->tokens, prompt->n_tokens, err);
-    for (size_t i = 0; i < sizeof captures / sizeof *captures && status == QKV_OK; i++)
+    for (size_t i = 0; i < n_captures && status == QKV_OK; i++)
         status = qkv_plan_add_capture(plan, captures[i], err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, last, err);
     if (status == QKV_OK) status = qkv_session_run(in->session, &result, plan, err);
@@ -139,6 +159,8 @@ static size_t list_parts(const head_parts *p, part *to) {
             to[n++] = (part){"head", i, h, p->heads[(size_t)i * (size_t)p->n_head + (size_t)h]};
         if (p->biases[i] < 0 || p->biases[i] > 0)
             to[n++] = (part){"attention bias", i, -1, p->biases[i]};
+        if (p->mixers[i] < 0 || p->mixers[i] > 0)
+            to[n++] = (part){"mixer", i, -1, p->mixers[i]};
         to[n++] = (part){"feed-forward", i, -1, p->mlps[i]};
     }
     to[n++] = (part){"biases of the final norm and the output", -1, -1, p->offset};
@@ -168,7 +190,7 @@ static int add_rows(qkv_study *study, const part *parts, size_t n, qkv_error *er
 
 static int add_tables(const head_parts *p, qkv_study *study, qkv_error *err) {
     static const char *const columns[] = {"part", "layer", "head", "logit"};
-    const size_t most = (size_t)p->n_layer * ((size_t)p->n_head + 2) + 2;
+    const size_t most = (size_t)p->n_layer * ((size_t)p->n_head + 3) + 2;
     part *parts = qkv_calloc(most, sizeof *parts);
     if (!parts) return qkv_fail_memory(err);
     const size_t n = list_parts(p, parts), shown = n < MOST_PRINTED ? n : MOST_PRINTED;

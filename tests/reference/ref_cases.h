@@ -29,7 +29,7 @@ int ref_is_map(qkv_site site);
 /* logits and final_norm have none. */
 int ref_has_layer(qkv_site site);
 
-/* An encoder has no logits and no final norm. */
+/* An encoder has no logits, and not always a final norm. */
 int ref_has_site(const ref_model *model, qkv_site site);
 /* Nor has a layer all sites that another has. */
 int ref_has_site_in(const ref_model *model, qkv_site site, int layer);

@@ -32,6 +32,17 @@ void engine_open(engine *e, const char *path, int32_t n_threads) {
         e, &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = n_threads});
 }
 
+int32_t engine_attention_layer(const engine *e, int n) {
+    int32_t found = -1;
+    for (int32_t il = 0; il < e->info->n_layer && n >= 0; il++) {
+        qkv_layer_info layer = QKV_LAYER_INFO_INIT;
+        if (!qkv_model_get_layer(e->model, il, &layer) || !layer.n_head) continue;
+        found = il;
+        n--;
+    }
+    return found;
+}
+
 void engine_close(engine *e) {
     qkv_session_free(e->session);
     qkv_model_free(e->model);

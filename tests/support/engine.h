@@ -23,6 +23,9 @@ void engine_close(engine *e);
 /* Another session on the same model, which has computed nothing yet. */
 void engine_renew(engine *e, const qkv_session_options *options);
 
+/* The n-th layer with attention; the last one where there are fewer. */
+int32_t engine_attention_layer(const engine *e, int n);
+
 /* Fails the test when status is not QKV_OK; `what` says what was tried. */
 void expect_ok(int status, const qkv_error *err, const char *what);
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "measure/circuits.h"
+#include "reference/ref_cases.h"
 #include "reference/ref_model.h"
 #include "support/engine.h"
 #include "support/expectations.h"
@@ -292,13 +293,13 @@ static void check_kind(engine *e, const ref_model *m, qkv_circuit_kind kind, int
     how.raw = !fold;
     expect_ok(qkv_circuits_new(&circuits, e->session, kind, &how, &err), &err, "circuits");
     for (; qkv_circuits_get(circuits, n, &c); n++) {
-        assert_int_equal(c.layer, n / (size_t)m->H);
+        assert_int_equal(c.layer, ref_nth_layer(m, QKV_SITE_Z, (int)(n / (size_t)m->H)));
         assert_int_equal(c.head, n % (size_t)m->H);
         /* V x V matrices take their time. */
-        if (c.head == (fold ? c.layer % m->H : 0) && (fold || !c.layer))
+        if (c.head == (fold ? c.layer % m->H : 0) && (fold || n < (size_t)m->H))
             check_head(m, kind, &c, fold);
     }
-    assert_int_equal(n, m->n_layer * m->H);
+    assert_int_equal(n, ref_count_layers(m, QKV_SITE_Z) * m->H);
     qkv_circuits_free(circuits);
 }
 
@@ -344,7 +345,7 @@ static void check_composition(engine *e, const ref_model *m, int fold) {
         return;
     }
     expect_ok(qkv_composition_new(&c, e->session, &how, &err), &err, "composition");
-    const size_t n = (size_t)m->n_layer * 3;
+    const size_t n = (size_t)ref_count_layers(m, QKV_SITE_Z) * 3;
     assert_false(qkv_composition_head(c, n, NULL, NULL));
     for (size_t i = 0; i < n; i += 2) {
         for (size_t j = 0; j < n; j++) check_pair(m, c, i, j, fold);

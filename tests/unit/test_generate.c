@@ -26,7 +26,7 @@ enum { T = JUDGE_TOKENS, PROMPT = 4 };
 /* Times the largest logit of the model, or 1. Softmax rounds by the number of keys, which is another one
  * token by token than in a pass over all. */
 static const double bound = 1e-5;
-static double depth = 1; /* of the model, in fours of layers: rounding grows from layer to layer */
+static double depth = 1; /* of the model, in fours of layers, squared: rounding grows */
 
 static qkv_generator *make(const engine *e, const int32_t *tokens, size_t n_tokens,
                            const qkv_generator_options *options) {
@@ -171,7 +171,7 @@ static void check_cases(judge *j, const ref_cases *list) {
 static void check_family(const char *name) {
     judge j;
     judge_open(&j, vector_model(name), 1);
-    depth = fmax(j.ref->n_layer / 4.0, 1);
+    depth = fmax(j.ref->n_layer * j.ref->n_layer / 16.0, 1);
     for (int turn = 0; turn < 3; turn++) {
         ref_cases *list = ref_make_cases_once(j.ref, T, turn);
         check_cases(&j, list);

@@ -91,13 +91,22 @@ static void check_head(const engine *e, const ref_model *m, int layer, int head)
 
 /* ---- against the engine ---- */
 
+/* An element of z as the output matrix gets it. */
+static float passed(const qkv_result *result, int layer, int gated, const float *z, int at) {
+    return gated ? z[at] * engine_tensor(result, 0, QKV_SITE_GATE, layer).data[at] : z[at];
+}
+
 /* attn_out of two tokens differs by what the heads write for the difference of their z: biases
  * cancel. Where a norm follows, that is not so. */
 static void check_sum(engine *e, const ref_model *m, const expected_prompt *prompt, int layer) {
     char z_text[32], out_text[32];
     snprintf(z_text, sizeof z_text, "z@%d", layer);
     snprintf(out_text, sizeof out_text, "attn_out@%d", layer);
-    const char *const captures[] = {z_text, out_text, NULL};
+    const int gated = m->layers[layer].q_gate.w != NULL, mixes = m->layers[layer].has_mixer;
+    char gate_text[32];
+    snprintf(gate_text, sizeof gate_text, "gate@%d", layer);
+    const char *const captures[] = {z_text, out_text, gated ? gate_text : NULL, NULL};
+    if (mixes) return; /* beside attention */
     const engine_run run = {prompt->tokens, prompt->n_tokens, NULL, captures, NULL};
     qkv_result *result = engine_execute(e, &run);
     const qkv_tensor z = engine_tensor(result, 0, QKV_SITE_Z, layer);
@@ -107,7 +116,8 @@ static void check_sum(engine *e, const ref_model *m, const expected_prompt *prom
     assert_true(value && out && sum);
     for (int h = 0; h < m->H; h++) {
         for (int k = 0; k < m->d; k++)
-            value[k] = z.data[(m->H + h) * m->d + k] - z.data[h * m->d + k];
+            value[k] = passed(result, layer, gated, z.data, (m->H + h) * m->d + k) -
+                       passed(result, layer, gated, z.data, h * m->d + k);
         expect_ok(qkv_head_output(e->model, layer, h, value, out, &err), &err, "output");
         for (int i = 0; i < m->D; i++) sum[i] += m->residual_scale * (double)out[i];
     }
@@ -123,6 +133,13 @@ static void check_sum(engine *e, const ref_model *m, const expected_prompt *prom
     qkv_result_free(result);
 }
 
+/* What mixes tokens without attention has no heads. */
+static void check_refused(const engine *e, int layer) {
+    float value[1] = {0}, out[1] = {0};
+    assert_int_equal(qkv_head_output(e->model, layer, 0, value, out, &err), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "has no heads"));
+}
+
 static void check_family(const char *name) {
     expectations x;
     engine e;
@@ -130,6 +147,10 @@ static void check_family(const char *name) {
     ref_model *m = ref_model_load(x.model);
     engine_open(&e, x.model, 1);
     for (int layer = 0; layer < m->n_layer; layer++) {
+        if (!m->layers[layer].has_attention) {
+            check_refused(&e, layer);
+            continue;
+        }
         for (int head = 0; head < m->H; head++) check_head(&e, m, layer, head);
         if (!m->layers[layer].attn_after.weight) check_sum(&e, m, &x.prompts[0], layer);
     }

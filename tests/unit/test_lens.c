@@ -112,10 +112,22 @@ static void check_parts(engine *e, const ref_model *m, const qkv_result *result,
     expect_near(along(m, direction, state) + offset, plain_logit(m, state, token), 1, "logit", 0);
     double sum = offset + along(m, direction, first.data + last * (size_t)m->D);
     for (int layer = 0; layer < m->n_layer; layer++) {
-        const qkv_tensor z = engine_tensor(result, 0, QKV_SITE_Z, layer);
         const qkv_tensor attn = engine_tensor(result, 0, QKV_SITE_ATTN_OUT, layer);
         const qkv_tensor mlp = engine_tensor(result, 0, QKV_SITE_MLP_OUT, layer);
-        const float *own = z.data + last * (size_t)(m->H * m->d);
+        if (!m->layers[layer].has_attention) {
+            sum += along(m, direction, attn.data + last * (size_t)m->D) +
+                   along(m, direction, mlp.data + last * (size_t)m->D);
+            continue;
+        }
+        const qkv_tensor z = engine_tensor(result, 0, QKV_SITE_Z, layer);
+        const size_t wide = (size_t)(m->H * m->d);
+        float own[256];
+        assert_true(wide <= 256);
+        memcpy(own, z.data + last * wide, wide * sizeof *own);
+        if (m->layers[layer].q_gate.w) {
+            const qkv_tensor gate = engine_tensor(result, 0, QKV_SITE_GATE, layer);
+            for (size_t i = 0; i < wide; i++) own[i] *= gate.data[last * wide + i];
+        }
         double bias, attention = 0;
         expect_ok(qkv_unembed_heads(e->model, layer, own, direction, heads, &bias, &err), &err,
                   "heads");

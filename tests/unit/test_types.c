@@ -34,7 +34,9 @@ static void convert(const char *from, const char *to, const char *type) {
 static qkv_result *run(engine *e) {
     static const int32_t tokens[] = {1, 12, 15, 7, 12, 15};
     const char *const output = e->info->has_logits ? "logits" : "resid_post";
-    return engine_execute(e, &(engine_run){tokens, 6, (const char *const[]){"q@1=scale:0.5", NULL},
+    char edit[32];
+    snprintf(edit, sizeof edit, "q@%d=scale:0.5", (int)engine_attention_layer(e, 1));
+    return engine_execute(e, &(engine_run){tokens, 6, (const char *const[]){edit, NULL},
                                            (const char *const[]){"pattern", output, NULL}, NULL});
 }
 
@@ -60,7 +62,7 @@ static void check_file(const char *path, const char *what) {
     assert_null(strchr(plain.info->tensor_types, ',')); /* one type: F32 */
     qkv_result *a = run(&e), *b = run(&plain);
     const int last = e.info->n_layer - 1;
-    check_tensor(a, b, QKV_SITE_PATTERN, last, what);
+    check_tensor(a, b, QKV_SITE_PATTERN, engine_attention_layer(&e, last), what);
     if (e.info->has_logits)
         check_tensor(a, b, QKV_SITE_LOGITS, 0, what);
     else

@@ -37,6 +37,7 @@ static const qkv_hf hf = {
     .settings = hf_settings,
     .ignored_part = "mtp",
     .partial_rotary = 1,
+    .writes_sections = 1,
     .configure = qkv_hf_read_delta_net,
 };
 

@@ -20,7 +20,8 @@ typedef struct rope {
     int64_t dims;
 } rope;
 
-/* Most classes read the first name; those that may turn a part of the channels, one of the others. */
+/* Most classes read the first name; those that may turn a part of the channels, one of the others. The
+ * classes with two bases have names of their own for them outside of RoPE's object. */
 static const char *const base_names[] = {"rope_theta", "rotary_emb_base", NULL};
 static const char *const part_names[] = {"partial_rotary_factor", "rotary_pct", "rope_pct", NULL};
 
@@ -40,7 +41,9 @@ static int take_any_float(qkv_hf_config *config, const char *const *names, int n
 
 static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
     const int n = r->config->hf->partial_rotary ? 3 : 1;
-    int found = take_any_float(from, base_names, n, &r->base, err);
+    const char *const own[] = {r->config->hf->rope_base, NULL};
+    const int is_outside = from == r->config;
+    int found = take_any_float(from, *own && is_outside ? own : base_names, n, &r->base, err);
     if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
     r->has_part |= found > 0;
     return found < 0 ? found : QKV_OK;
@@ -65,10 +68,20 @@ static int take_local(rope *r, json_t *parameters, qkv_error *err) {
 static int find_scaling(rope *r, qkv_error *err) {
     int status = take_numbers(r->config, r, err);
     if (status != QKV_OK) return status;
+    const char *local =
+        r->config->hf->local_base ? r->config->hf->local_base : "rope_local_base_freq";
     if (r->config->family->local_rope)
-        status = qkv_hf_take_float(r->config, "rope_local_base_freq", 1, 1e12, &r->local_base, err);
+        status = qkv_hf_take_float(r->config, local, 1, 1e12, &r->local_base, err);
     if (status < 0) return status;
     json_t *old = qkv_hf_take(r->config, "rope_scaling");
+    if (r->config->hf->local_base && old && !qkv_hf_says_nothing(old)) {
+        json_decref(old);
+        return qkv_fail(
+            err, QKV_ERR_UNSUPPORTED,
+            "%s: rope_scaling, which here scales RoPE in layers with a window too, is not "
+            "supported",
+            r->config->path);
+    }
     json_t *all = qkv_hf_take(r->config, "rope_parameters");
     json_t *used = old && !qkv_hf_says_nothing(old) ? old : all;
     status = used && !json_is_object(used)
@@ -250,6 +263,21 @@ static int write_nothing(rope *r, qkv_error *err) {
 
 /* M-RoPE turns by three positions, of time, height and width. Those of text are equal, which makes it plain
  * RoPE; the sections say which pair turns by which position. */
+static int read_sections(const rope *r, qkv_error *err) {
+    int32_t sections[4] = {11, 11, 10, 0}; /* as the class has them */
+    char key[128];
+    if (!r->config->hf->writes_sections) return QKV_OK;
+    const json_t *list = json_object_get(r->scaling.settings, "mrope_section");
+    if (list && (!json_is_array(list) || json_array_size(list) > 4))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: mrope_section should be a list of numbers",
+                        r->config->path);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        sections[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", r->config->family->name);
+    gguf_set_arr_data(r->config->meta, key, GGUF_TYPE_INT32, sections, 4);
+    return QKV_OK;
+}
+
 static void skip_sections(const rope *r) {
     json_object_del(r->scaling.settings, "mrope_section");
     json_object_del(r->scaling.settings, "mrope_interleaved");
@@ -277,6 +305,7 @@ static int write_scaling(rope *r, qkv_error *err) {
         known = 1;
         status = kinds[i].write(r, err);
     }
+    if (status == QKV_OK) status = read_sections(r, err);
     skip_sections(r);
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
