@@ -21,8 +21,8 @@ typedef struct qkv_token_rows {
 
 /* What one head does with columns [0, n_columns) of its state. */
 typedef struct qkv_state_pass {
-    int64_t n_tokens, width; /* rows of the state */
-    int64_t n_columns;       /* at most QKV_STATE_COLUMNS */
+    int64_t n_tokens, width;    /* rows of the state */
+    int64_t n_columns;          /* at most QKV_STATE_COLUMNS */
     qkv_token_rows read, write; /* `width` numbers per token: q and k, or C and B */
     qkv_token_rows value;       /* `n_columns` numbers per token: v or x */
     qkv_token_rows decay, step; /* one number per token */

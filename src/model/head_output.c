@@ -35,11 +35,11 @@ static int check(const qkv_model *model, int32_t layer, int32_t head, qkv_error 
         return qkv_fail(err, QKV_ERR_ARGUMENT, "layer %d is out of range; the model has 0 to %d",
                         (int)layer, (int)model->hp.n_layer - 1);
     const int32_t n_head = model->hp.layers[layer].n_head;
-    if (!model->layers[layer].w[QKV_LAYER_O])
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "layer %d has no output projection", (int)layer);
     if (!qkv_layer_has(&model->hp, layer, QKV_PART_ATTENTION))
         return qkv_fail(err, QKV_ERR_ARGUMENT, "layer %d is %s and has no heads", (int)layer,
                         qkv_layer_name(&model->hp, layer));
+    if (!model->layers[layer].w[QKV_LAYER_O])
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "layer %d has no output projection", (int)layer);
     if (head < 0 || head >= n_head)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "head %d is out of range; layer %d has 0 to %d",
                         (int)head, (int)layer, (int)n_head - 1);

@@ -19,7 +19,8 @@ int qkv_layer_has(const qkv_hparams *hp, int32_t il, int part) {
 
 const char *qkv_layer_name(const qkv_hparams *hp, int32_t il) {
     if (qkv_layer_has(hp, il, QKV_PART_MIXER)) return qkv_mixer_name(hp->mixer_kind);
-    return qkv_layer_has(hp, il, QKV_PART_ATTENTION) ? "an attention layer" : "a feed-forward layer";
+    return qkv_layer_has(hp, il, QKV_PART_ATTENTION) ? "an attention layer"
+                                                     : "a feed-forward layer";
 }
 
 int64_t qkv_mixer_channels(const qkv_hparams *hp) {
@@ -40,8 +41,16 @@ static int read_number(const qkv_model *model, const char *suffix, int32_t *out,
     return QKV_OK;
 }
 
+/* One group of one head without a state. */
+static int read_short_conv(qkv_model *model, qkv_error *err) {
+    qkv_mixer_shape *m = &model->hp.mixer;
+    *m = (qkv_mixer_shape){.n_groups = 1, .n_heads = 1, .inner = model->hp.n_embd};
+    return read_number(model, "shortconv.l_cache", &m->n_taps, err);
+}
+
 static int read_shape(qkv_model *model, qkv_error *err) {
     qkv_mixer_shape *m = &model->hp.mixer;
+    if (model->hp.mixer_kind == QKV_MIXER_SHORT_CONV) return read_short_conv(model, err);
     int status = read_number(model, "ssm.conv_kernel", &m->n_taps, err);
     if (status == QKV_OK) status = read_number(model, "ssm.state_size", &m->state, err);
     if (status == QKV_OK) status = read_number(model, "ssm.group_count", &m->n_groups, err);
@@ -69,7 +78,8 @@ static int has_slot(const qkv_model *model, int32_t il, int slot) {
 }
 
 static uint8_t parts_of(const qkv_model *model, int32_t il) {
-    const char *mixer = qkv_family_mixer_slot(QKV_MIXER_OUT).name;
+    const int is_short = model->hp.mixer_kind == QKV_MIXER_SHORT_CONV;
+    const char *mixer = qkv_family_mixer_slot(is_short ? QKV_MIXER_SHORT_OUT : QKV_MIXER_OUT).name;
     int parts = 0;
     if (has_slot(model, il, QKV_LAYER_O)) parts |= QKV_PART_ATTENTION;
     if (has_tensor(model, il, mixer)) parts |= QKV_PART_MIXER;
@@ -89,8 +99,9 @@ static int check_list(const qkv_model *model, qkv_error *err) {
     int status = qkv_gguf_flags(model->file, key, listed, (size_t)hp->n_layer, err);
     for (int32_t il = 0; status == QKV_OK && il < hp->n_layer; il++) {
         if (listed[il] == qkv_layer_has(hp, il, QKV_PART_MIXER)) continue;
-        status = qkv_fail(err, QKV_ERR_FORMAT, "%s: by %s layer %d is %s, and by its tensors it is not",
-                          model->file->path, key, (int)il, listed[il] ? "recurrent" : "not recurrent");
+        status =
+            qkv_fail(err, QKV_ERR_FORMAT, "%s: by %s layer %d is %s, and by its tensors it is not",
+                     model->file->path, key, (int)il, listed[il] ? "recurrent" : "not recurrent");
     }
     free(listed);
     return status;

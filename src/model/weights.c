@@ -292,6 +292,7 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
         if (!((family->model_required | family->model_optional | family->model_ones) & bit))
             continue;
         qkv_weight_slot slot = qkv_family_model_slot(i);
+        if (i == QKV_MODEL_OUTPUT_NORM && family->output_norm) slot.name = family->output_norm;
         int status = family->model_ones & bit
                          ? bind_ones(model, &model->w[i], slot.name, slot.shape, -1, err)
                          : bind_slot(model, &model->w[i], slot.name, slot.shape, -1,

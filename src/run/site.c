@@ -30,8 +30,7 @@ enum {
 #define AFTER_K (BIT(K) | BIT(K_ROT) | AFTER_SCORES)
 #define AFTER_V (BIT(V) | AFTER_Z)
 #define AFTER_INPUT                                                                                \
-    (BIT(RESID_PRE) | BIT(Q_IN) | BIT(K_IN) | BIT(V_IN) | AFTER_GATE | AFTER_Q | AFTER_K |     \
-     AFTER_V)
+    (BIT(RESID_PRE) | BIT(Q_IN) | BIT(K_IN) | BIT(V_IN) | AFTER_GATE | AFTER_Q | AFTER_K | AFTER_V)
 
 /* X(enumerator, axes, flags, what it reaches in its layer) */
 #define COLUMN_LIST(X)                                                                             \
@@ -50,9 +49,9 @@ enum {
     X(LOGITS, VOCAB, 0, BIT(LOGITS))                                                               \
     X(FINAL_NORM, FLAT, 0, BIT(FINAL_NORM) | BIT(LOGITS))                                          \
     X(MLP_ACT, NEURON, HAS_LAYER | IN_MLP, BIT(MLP_ACT) | AFTER_MLP_OUT)                           \
-    X(Q_IN, QUERY, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(Q_IN) | AFTER_Q)                                    \
-    X(K_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(K_IN) | AFTER_K)                                 \
-    X(V_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(V_IN) | AFTER_V) \
+    X(Q_IN, QUERY, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(Q_IN) | AFTER_Q)                     \
+    X(K_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(K_IN) | AFTER_K)                  \
+    X(V_IN, KEYVALUE, HAS_LAYER | IN_ATTENTION | HEAD_INPUT, BIT(V_IN) | AFTER_V)                  \
     X(GATE, QUERY, HAS_LAYER | IN_ATTENTION | OF_VALUES, AFTER_GATE)
 
 #define COLUMN_ENTRY(id, axes, flags, reaches) [QKV_SITE_##id] = {QKV_AXES_##axes, flags, reaches},

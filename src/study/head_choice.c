@@ -41,16 +41,27 @@ static void look_at_layer(search *s, const qkv_result *result, int32_t layer) {
     }
 }
 
+static int has_attention(const qkv_model *model, int32_t layer) {
+    qkv_layer_info info = QKV_LAYER_INFO_INIT;
+    return qkv_model_get_layer(model, layer, &info) && info.n_head > 0;
+}
+
 /* Edits of a figure may be in any layer up to the one that it shows. */
 static int make_plan(const search *s, int32_t first, int32_t last, qkv_plan **plan,
                      qkv_error *err) {
-    char capture[96], prepared[64], heads[32] = "";
+    char capture[96], heads[32] = "";
     if (s->head != QKV_AUTO) snprintf(heads, sizeof heads, ".h%d", (int)s->head);
-    snprintf(capture, sizeof capture, "pattern@%d-%d%s:first", (int)first, (int)last, heads);
-    snprintf(prepared, sizeof prepared, "pattern@0-%d", (int)last);
-    int status = qkv_plan_new(plan, qkv_session_model(s->session), s->tokens, s->n_tokens, err);
-    if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
-    return status == QKV_OK ? qkv_plan_prepare(*plan, prepared, err) : status;
+    const qkv_model *model = qkv_session_model(s->session);
+    int status = qkv_plan_new(plan, model, s->tokens, s->n_tokens, err);
+    for (int32_t layer = 0; layer <= last && status == QKV_OK; layer++) {
+        const int is_asked = first == last && layer == first; /* then it is the plan that refuses */
+        if (!has_attention(model, layer) && !is_asked) continue;
+        snprintf(capture, sizeof capture, "pattern@%d%s:first", (int)layer, heads);
+        if (layer >= first) status = qkv_plan_add_capture(*plan, capture, err);
+        snprintf(capture, sizeof capture, "pattern@%d", (int)layer);
+        if (status == QKV_OK) status = qkv_plan_prepare(*plan, capture, err);
+    }
+    return status;
 }
 
 static int run_search(search *s, qkv_error *err) {

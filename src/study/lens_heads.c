@@ -116,10 +116,17 @@ static int take_layer(head_parts *p, const qkv_model *model, const qkv_result *r
                     (int)layer, sum, p->attention[layer]);
 }
 
+static int has_gates(const qkv_model *model) {
+    qkv_layer_info layer = QKV_LAYER_INFO_INIT;
+    int found = 0;
+    for (int32_t i = 0; qkv_model_get_layer(model, i, &layer); i++) found |= layer.has_gate;
+    return found;
+}
+
 static int compute(head_parts *p, const lens *l, const study_inputs *in, qkv_error *err) {
     static const char *const captures[] = {"resid_pre@0", "z@*", "attn_out@*", "mlp_out@*",
                                            "gate@*"};
-    const size_t n_captures = sizeof captures / sizeof *captures - !in->model->hp.has_gate;
+    const size_t n_captures = sizeof captures / sizeof *captures - !has_gates(in->model);
     const qkv_own_prompt *prompt = &in->prompts.items[0];
     char last[32];
     qkv_plan *plan = NULL;
@@ -159,8 +166,7 @@ static size_t list_parts(const head_parts *p, part *to) {
             to[n++] = (part){"head", i, h, p->heads[(size_t)i * (size_t)p->n_head + (size_t)h]};
         if (p->biases[i] < 0 || p->biases[i] > 0)
             to[n++] = (part){"attention bias", i, -1, p->biases[i]};
-        if (p->mixers[i] < 0 || p->mixers[i] > 0)
-            to[n++] = (part){"mixer", i, -1, p->mixers[i]};
+        if (p->mixers[i] < 0 || p->mixers[i] > 0) to[n++] = (part){"mixer", i, -1, p->mixers[i]};
         to[n++] = (part){"feed-forward", i, -1, p->mlps[i]};
     }
     to[n++] = (part){"biases of the final norm and the output", -1, -1, p->offset};

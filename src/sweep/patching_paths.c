@@ -21,6 +21,7 @@
 #include "base/nearest.h"
 #include "qkv/edit_data.h"
 #include "run/run.h"
+#include "run/site.h"
 #include "sweep/sweep.h"
 
 /* ---- receivers ---- */
@@ -265,17 +266,41 @@ void qkv_patching_receivers_free(qkv_patching *p) {
 
 /* ---- the sender's edits ---- */
 
-static void freeze(qkv_text *out, qkv_site site, int32_t first, int32_t last) {
+static void freeze_range(qkv_text *out, qkv_site site, int32_t first, int32_t last) {
     if (first == last) qkv_text_printf(out, " + freeze:%s@%d", qkv_site_name(site), (int)first);
     if (first < last)
         qkv_text_printf(out, " + freeze:%s@%d-%d", qkv_site_name(site), (int)first, (int)last);
 }
 
+static int has_site(const qkv_sweep *s, qkv_site site, int32_t layer) {
+    return qkv_site_is_in_layer(site, &s->model->hp, layer);
+}
+
+/* Where the site holds all that attention, or what stands for it, adds. */
+static int is_frozen_at(const qkv_sweep *s, qkv_site site, int32_t layer) {
+    if (site == QKV_SITE_ATTN_OUT && has_site(s, QKV_SITE_Z, layer)) return 0; /* z is held */
+    return has_site(s, site, layer);
+}
+
+/* In runs of layers that have the site. */
+static void freeze(const qkv_sweep *s, qkv_text *out, qkv_site site, int32_t first, int32_t last) {
+    for (int32_t il = first; il <= last; il++) {
+        if (!is_frozen_at(s, site, il)) continue;
+        int32_t end = il;
+        while (end < last && is_frozen_at(s, site, end + 1)) end++;
+        freeze_range(out, site, il, end);
+        il = end;
+    }
+}
+
 void qkv_patching_append_freezes(const qkv_sweep *s, int32_t sender, qkv_text *out) {
     const int32_t last = last_sender(s);
     const int32_t mlp = sender + (s->patching->is_parallel ? 1 : 0);
-    freeze(out, QKV_SITE_Z, sender + 1, last);
-    if (s->patching->freeze_mlps) freeze(out, QKV_SITE_MLP_OUT, mlp, last);
+    freeze(s, out, QKV_SITE_Z, sender + 1, last);
+    freeze(s, out, QKV_SITE_GATE, sender + 1, last);
+    if (s->model->hp.mixer_kind != QKV_MIXER_NONE)
+        freeze(s, out, QKV_SITE_ATTN_OUT, sender + 1, last);
+    if (s->patching->freeze_mlps) freeze(s, out, QKV_SITE_MLP_OUT, mlp, last);
 }
 
 /* ---- what receivers read ---- */

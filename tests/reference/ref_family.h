@@ -78,6 +78,7 @@ typedef struct ref_family {
     int keeps_shares;     /* the best experts keep their shares of a softmax over all */
     int encoder;          /* every token sees every other; no logits */
     ref_mixer_kind mixer;   /* of layers that have one, beside attention or in its place */
+    const char *output_norm; /* what the final norm is called; NULL: output_norm */
     int gated_heads;        /* W_q gives, per head, q and a gate: z times its sigmoid goes on */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;

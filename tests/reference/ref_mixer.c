@@ -37,14 +37,14 @@ static void bring_to_length(double *x, int n, double length) {
 }
 
 /* Each of `n` rows of `width` to a mean square of 1, times weights and the SiLU of a gate. */
-static void norm_heads(const ref_model *m, double *x, const float *weight, const double *gate, int n,
-                       int width) {
+static void norm_heads(const ref_model *m, double *x, const float *weight, const double *gate,
+                       int n, int width) {
     for (int r = 0; r < n; r++) {
         double square = 0;
         for (int i = 0; i < width; i++) square += x[r * width + i] * x[r * width + i] / width;
         for (int i = 0; i < width; i++)
-            x[r * width + i] *= (double)weight[i] / sqrt(square + m->norm_epsilon) *
-                                silu(gate[r * width + i]);
+            x[r * width + i] *=
+                (double)weight[i] / sqrt(square + m->norm_epsilon) * silu(gate[r * width + i]);
     }
 }
 
@@ -120,10 +120,29 @@ static void delta_net(const ref_pass *p, const ref_mixer *w, double *out, const 
     free(s);
 }
 
+/* ---- short convolutions ---- */
+
+static void short_conv(const ref_pass *p, const ref_mixer *w, double *out, const double *x) {
+    const int D = p->m->D;
+    double *in = ref_new_doubles((size_t)(p->T * 5 * D));
+    double *gated = in + p->T * 3 * D, *mixed = gated + p->T * D;
+    ref_apply_linear(in, x, w->in, p->T, 3 * D, D);
+    for (int t = 0; t < p->T; t++)
+        for (int i = 0; i < D; i++)
+            gated[t * D + i] = in[t * 3 * D + i] * in[t * 3 * D + 2 * D + i];
+    convolve(p, w, mixed, gated, D);
+    for (int t = 0; t < p->T; t++)
+        for (int i = 0; i < D; i++) mixed[t * D + i] *= in[t * 3 * D + D + i];
+    ref_apply_linear(out, mixed, w->out, p->T, D, D);
+    free(in);
+}
+
 void ref_mix(const ref_pass *p, int il, double *out, const double *x) {
     const ref_model *m = p->m;
     double *normed = ref_new_doubles((size_t)p->T * (size_t)m->D);
     ref_apply_norm(m, normed, x, m->layers[il].attn_before, p->T, m->D, 1);
-    delta_net(p, &m->layers[il].mixer, out, normed);
+    const ref_mixer *mixer = &m->layers[il].mixer;
+    m->family->mixer == REF_SHORT_CONV ? short_conv(p, mixer, out, normed)
+                                       : delta_net(p, mixer, out, normed);
     free(normed);
 }

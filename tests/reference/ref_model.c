@@ -39,9 +39,20 @@ static int64_t find_key(const source_file *f, const char *rest) {
     return gguf_find_key(f->gguf, name);
 }
 
+/* Of numbers for each layer, where those that lack a block have 0. */
+static int largest(const source_file *f, int64_t id) {
+    const int32_t *numbers = gguf_get_arr_data(f->gguf, id);
+    int most = 0;
+    for (size_t i = 0; i < gguf_get_arr_n(f->gguf, id); i++)
+        if (numbers[i] > most) most = numbers[i];
+    return most;
+}
+
 static int key_int(const source_file *f, const char *rest, int fallback) {
     const int64_t id = find_key(f, rest);
-    return id < 0 ? fallback : (int)gguf_get_val_u32(f->gguf, id);
+    if (id < 0) return fallback;
+    return gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY ? largest(f, id)
+                                                            : (int)gguf_get_val_u32(f->gguf, id);
 }
 
 static double key_double(const source_file *f, const char *rest, double fallback) {
@@ -219,8 +230,16 @@ static void load_delta_net(source_file *f, ref_mixer *x) {
     x->out = need_linear(f, "ssm_out", 1, m->D, m->inner);
 }
 
+static void load_short_conv(source_file *f, ref_mixer *x) {
+    const ref_model *m = f->model;
+    x->in = need_linear(f, "shortconv.in_proj", 1, 3 * m->D, m->D);
+    x->conv = load_in_layer(f, "shortconv.conv", "weight", (size_t)(m->D * m->taps));
+    x->out = need_linear(f, "shortconv.out_proj", 1, m->D, m->D);
+}
+
 static void load_mixer(source_file *f, ref_layer *l) {
-    load_delta_net(f, &l->mixer);
+    f->model->family->mixer == REF_SHORT_CONV ? load_short_conv(f, &l->mixer)
+                                              : load_delta_net(f, &l->mixer);
 }
 
 /* ---- the block ---- */
@@ -348,7 +367,7 @@ static void read_shape(source_file *f) {
     m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
     m->turned = key_int(f, "rope.dimension_count", m->d);
-    m->taps = key_int(f, "ssm.conv_kernel", 0);
+    m->taps = key_int(f, "ssm.conv_kernel", key_int(f, "shortconv.l_cache", 0));
     m->state = key_int(f, "ssm.state_size", 0);
     m->groups = key_int(f, "ssm.group_count", 0);
     m->state_heads = key_int(f, "ssm.time_step_rank", 0);
@@ -406,8 +425,10 @@ static void read_ends(source_file *f) {
     m->token_embd = load(f, "token_embd.weight", table);
     m->position_embd = load(f, "position_embd.weight", context * (size_t)m->D);
     if (types) m->token_type = load(f, "token_types.weight", (size_t)ggml_nelements(types));
-    m->embd_norm = load_end_norm(f, "token_embd_norm");
-    m->output_norm = m->family->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
+    const char *last = m->family->output_norm;
+    if (!last) m->embd_norm = load_end_norm(f, "token_embd_norm");
+    m->output_norm =
+        m->family->bare_norms ? bare_norm(f) : load_end_norm(f, last ? last : "output_norm");
     if (m->family->encoder) return;
     if (!m->output_norm.weight) give_up("missing", "output_norm");
     m->output = (ref_linear){load(f, "output.weight", table), load(f, "output.bias", (size_t)m->V)};

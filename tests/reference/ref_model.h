@@ -38,10 +38,10 @@ typedef struct ref_rope {
 
 /* What stands in place of attention or beside it. */
 typedef struct ref_mixer {
-    ref_linear in;      /* [q, k, v]; [z, x, B, C, steps]; [B, C, x] of a short convolution */
-    ref_linear gate;    /* z of a delta-net */
-    ref_linear alpha, beta, both; /* of a delta-net; both in one, by key heads */
-    float *conv, *conv_bias;      /* [channels][taps], [channels] or NULL */
+    ref_linear in;   /* [q, k, v]; [z, x, B, C, steps]; [B, C, x] of a short convolution */
+    ref_linear gate; /* z of a delta-net */
+    ref_linear alpha, beta, both;    /* of a delta-net; both in one, by key heads */
+    float *conv, *conv_bias;         /* [channels][taps], [channels] or NULL */
     float *decay, *step_bias, *skip; /* [heads] each */
     float *norm;
     ref_linear out;

@@ -42,6 +42,7 @@ enum {
     X(gpt_oss_yarn, HAS_GGUF | GENERATES)                                                          \
     X(granite, HAS_GGUF | GENERATES)                                                               \
     X(granitemoe, HAS_GGUF | GENERATES)                                                            \
+    X(lfm2, HAS_GGUF | GENERATES)                                                                  \
     X(llama, HAS_GGUF | GENERATES)                                                                 \
     X(llama3_rope, HAS_GGUF | GENERATES)                                                           \
     X(llama_gqa, HAS_GGUF | GENERATES)                                                             \
@@ -60,7 +61,9 @@ enum {
     X(qwen2_moe, HAS_GGUF | GENERATES)                                                             \
     X(qwen3, HAS_GGUF | GENERATES)                                                                 \
     X(qwen3_5, HAS_GGUF | GENERATES)                                                               \
+    X(qwen3_5_moe, HAS_GGUF | GENERATES)                                                           \
     X(qwen3_moe, HAS_GGUF | GENERATES)                                                             \
+    X(qwen3_next, HAS_GGUF | GENERATES)                                                            \
     X(roberta, HAS_GGUF)                                                                           \
     X(seed_oss, HAS_GGUF | GENERATES)                                                              \
     X(smollm3, HAS_GGUF | GENERATES)                                                               \

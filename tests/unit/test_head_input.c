@@ -341,7 +341,7 @@ static void refusals(void **state) {
     expect_refused(&e, "q_in@1=zero + q_in@1.h2[3]=zero", "logits", "overlap");
     expect_refused(&e, "k_in@1.h2=zero", "k@1", "capture k@1 by query heads");
     expect_refused(&e, "k_in@1.h2=zero", "k_in@1", "capture k_in@1 by query heads");
-    expect_refused(&e, "gate@1=zero", "logits", "no supported architecture has attention gates");
+    expect_refused(&e, "gate@1=zero", "logits", "this model has no attention gates");
     expect_refused(&e, "q_in@1.h1[3]=set:3e38 + q_in@1.h2=zero", "logits",
                    "variant 1 (q_in@1.h1[3]=set:3e38 + q_in@1.h2=zero): the input of the norm "
                    "blk.1.attn_norm.weight in layer 1 is too large to be squared in single "

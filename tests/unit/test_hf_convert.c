@@ -4,6 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -78,6 +79,15 @@ static void check_keys(const qkv_gguf *expected, const qkv_gguf *actual) {
     }
 }
 
+/* Decays are -exp(A), which mathematical libraries round in different ways. */
+static int is_near(const qkv_gguf_tensor *t, const qkv_gguf_tensor *u) {
+    const float *a = (const float *)t->data, *b = (const float *)u->data;
+    if (!ends_in(t->name, (const char *const[]){".ssm_a", NULL})) return 0;
+    for (size_t i = 0; i < t->size / sizeof *a; i++)
+        if (fabsf(a[i] - b[i]) > 3e-7f * fabsf(a[i])) return 0;
+    return 1;
+}
+
 static void check_tensors(const qkv_gguf *expected, const qkv_gguf *actual) {
     assert_int_equal(expected->n_tensors, actual->n_tensors);
     for (size_t i = 0; i < expected->n_tensors; i++) {
@@ -87,7 +97,8 @@ static void check_tensors(const qkv_gguf *expected, const qkv_gguf *actual) {
         assert_int_equal(t->type, u.type);
         if (memcmp(t->ne, u.ne, sizeof u.ne) != 0) fail_msg("%s has another shape", t->name);
         assert_int_equal(t->size, u.size);
-        if (memcmp(t->data, u.data, t->size) != 0) fail_msg("%s has other numbers", t->name);
+        if (memcmp(t->data, u.data, t->size) != 0 && !is_near(t, &u))
+            fail_msg("%s has other numbers", t->name);
     }
 }
 

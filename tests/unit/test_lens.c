@@ -15,6 +15,7 @@
 #include "qkv/study.h"
 #include "reference/ref_model.h"
 #include "run/unembed.h"
+#include "reference/ref_cases.h"
 #include "support/engine.h"
 #include "support/expectations.h"
 #include "support/scratch.h"
@@ -157,7 +158,8 @@ static void check_family(const char *name) {
     const expected_prompt *prompt = &x.prompts[0];
     if (e.info->has_logits && e.info->causal) {
         const char *const captures[] = {"resid_pre@0", "resid_post@*", "z@*", "attn_out@*",
-                                        "mlp_out@*",   "logits",       NULL};
+                                        "mlp_out@*",   "logits",
+                                        ref_has_site(m, QKV_SITE_GATE) ? "gate@*" : NULL, NULL};
         const engine_run run = {prompt->tokens, prompt->n_tokens, NULL, captures, NULL};
         qkv_result *result = engine_execute(&e, &run);
         for (int layer = 0; layer < m->n_layer; layer++) {

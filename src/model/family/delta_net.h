@@ -11,8 +11,9 @@
     {"input_layernorm", "attn_norm", &qkv_maker_plus_one},                                         \
         {"post_attention_layernorm", "post_attention_norm", &qkv_maker_plus_one},                  \
         {"self_attn.q_norm", "attn_q_norm", &qkv_maker_plus_one},                                  \
-        {"self_attn.k_norm", "attn_k_norm", &qkv_maker_plus_one},                                  \
-        {"linear_attn.norm", "ssm_norm", NULL}
+        {"self_attn.k_norm", "attn_k_norm", &qkv_maker_plus_one}, {                                \
+        "linear_attn.norm", "ssm_norm", NULL                                                       \
+    }
 
 #define QKV_DELTA_NET_EXPERTS                                                                      \
     {"mlp.gate.weight", "ffn_gate_inp.weight", NULL},                                              \
@@ -24,8 +25,9 @@
         {"mlp.experts.down_proj", "ffn_down_exps.weight", NULL},                                   \
         {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight", NULL},                      \
         {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", NULL},                     \
-        {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", NULL},                         \
-        {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", NULL}
+        {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", NULL}, {                       \
+        "mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", NULL                        \
+    }
 
 /* Value heads are dealt out to the key heads: Qwen 3.5. */
 #define QKV_DELTA_NET_DEALT                                                                        \
@@ -34,12 +36,13 @@
         {"linear_attn.in_proj_a.weight", "ssm_alpha.weight", &qkv_maker_dealt_heads},              \
         {"linear_attn.in_proj_b.weight", "ssm_beta.weight", &qkv_maker_dealt_heads},               \
         {"linear_attn.conv1d.weight", "ssm_conv1d.weight", &qkv_maker_dealt_conv},                 \
-        {"linear_attn.A_log", "=ssm_a", &qkv_maker_dealt_decay},                                    \
-        {"linear_attn.dt_bias", "ssm_dt.bias", &qkv_maker_dealt_heads},                            \
-        {"linear_attn.out_proj.weight", "ssm_out.weight", &qkv_maker_dealt_columns}
+        {"linear_attn.A_log", "=ssm_a", &qkv_maker_dealt_decay},                                   \
+        {"linear_attn.dt_bias", "ssm_dt.bias", &qkv_maker_dealt_heads}, {                          \
+        "linear_attn.out_proj.weight", "ssm_out.weight", &qkv_maker_dealt_columns                  \
+    }
 
-#define QKV_DELTA_NET_DEFAULTS                                                                     \
-    "\"rms_norm_eps\": 1e-6, \"head_dim\": 256, \"partial_rotary_factor\": 0.25,"                  \
+#define QKV_DELTA_NET_DEFAULTS                                                                      \
+    "\"rms_norm_eps\": 1e-6, \"head_dim\": 256, \"partial_rotary_factor\": 0.25,"                   \
     " \"linear_conv_kernel_dim\": 4, \"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128," \
     " \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 32"
 

@@ -51,7 +51,8 @@ qkv_weight_slot qkv_family_mixer_slot(int slot) {
 const char *qkv_mixer_name(qkv_mixer_kind kind) {
     static const char *const names[] = {[QKV_MIXER_NONE] = "no mixer",
                                         [QKV_MIXER_DELTA] = "a gated delta-net layer",
-                                        [QKV_MIXER_DELTA_RUNS] = "a gated delta-net layer"};
+                                        [QKV_MIXER_DELTA_RUNS] = "a gated delta-net layer",
+                                        [QKV_MIXER_SHORT_CONV] = "a short convolution layer"};
     return names[kind];
 }
 

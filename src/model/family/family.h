@@ -80,7 +80,10 @@
     X(BETA_ALPHA, "ssm_ba.weight", "Db")                                                           \
     X(SKIP, "ssm_d", "1h")                                                                         \
     X(NORM, "ssm_norm.weight", "v")                                                                \
-    X(OUT, "ssm_out.weight", "iD")
+    X(OUT, "ssm_out.weight", "iD")                                                                 \
+    X(SHORT_IN, "shortconv.in_proj.weight", "Dt")                                                  \
+    X(SHORT_TAPS, "shortconv.conv.weight", "cx")                                                   \
+    X(SHORT_OUT, "shortconv.out_proj.weight", "iD")
 
 #define QKV_MODEL_WEIGHT_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", "DV")                                                       \
@@ -198,6 +201,7 @@ typedef enum qkv_mixer_kind {
     QKV_MIXER_NONE,
     QKV_MIXER_DELTA,      /* gated delta rule; value heads share key heads in turn: h mod g */
     QKV_MIXER_DELTA_RUNS, /* the same; value heads that share a key head follow each other */
+    QKV_MIXER_SHORT_CONV, /* a convolution between two gates: no state but its last inputs */
 } qkv_mixer_kind;
 
 /* Linear mixers: the same in all layers that have one. */
@@ -271,9 +275,10 @@ typedef struct qkv_family {
     /* Layers with tensors of a mixer have it, in place of attention or beside it. */
     qkv_mixer_kind mixer;
     uint32_t mixer_required, mixer_optional; /* sets of QKV_HAS_MIXER(slot) */
+    const char *output_norm; /* what the final norm is called in files; NULL: as in the list */
     int attention_gate; /* W_q gives, per head, q and then a gate: z times its sigmoid goes into W_o */
-    const qkv_slot_override *overrides;      /* ended by a slot of -1, or NULL */
-    const struct qkv_hf *hf;                 /* its Hugging Face side (hf.h) */
+    const qkv_slot_override *overrides; /* ended by a slot of -1, or NULL */
+    const struct qkv_hf *hf;            /* its Hugging Face side (hf.h) */
 } qkv_family;
 
 /* X(identifier): the object is qkv_family_IDENTIFIER, in family_IDENTIFIER.c */
@@ -307,7 +312,10 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
+    X(qwen3next)                                                                                   \
     X(qwen35)                                                                                      \
+    X(qwen35moe)                                                                                   \
+    X(lfm2)                                                                                        \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
     X(bert)                                                                                        \

@@ -261,6 +261,11 @@ static int has_experts(const qkv_hf_config *config) {
            (!only || strcmp(only, config->architecture) == 0);
 }
 
+/* Where all layers have experts, a class may have no other width. */
+static int has_plain_layers(const qkv_family *family) {
+    return ((family->layer_required | family->layer_optional) & QKV_HAS(UP)) != 0;
+}
+
 static int read_numbers(qkv_hf_config *config, qkv_error *err) {
     int64_t n_layer = 0, n_ctx = 0, n_embd = 0, n_ff = 0, n_head = 0, n_kv_head = 0, n_expert = 0,
             n_used = 0, head_dim = 0;
@@ -279,7 +284,8 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
     }
 #undef READ_INT
     config->n_ff = n_ff ? n_ff : 4 * n_embd;
-    qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
+    if (n_ff || has_plain_layers(config->family))
+        qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
     found = qkv_hf_take_int(config, "head_dim", 1, MAX_NUMBER, &head_dim, err);
     if (found < 0) return found;
     if (found) {

@@ -245,6 +245,8 @@ int qkv_hf_read_expert_norm(qkv_hf_config *config, qkv_error *err);
 
 /* mixer_settings.c, for `configure`: a gated delta-net, and the layers that have it. */
 int qkv_hf_read_delta_net(qkv_hf_config *config, qkv_error *err);
+/* Short convolutions, the layers that have them, and the width of the feed-forward beside them. */
+int qkv_hf_read_short_conv(qkv_hf_config *config, qkv_error *err);
 
 /* window_settings.c: the sliding window. */
 int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err);

@@ -14,7 +14,8 @@
 /* ---- shapes ---- */
 
 /* The source's first axis is rows; what it has beside that is one row's width. */
-static int plan_rows(const qkv_tensor_maker *m, qkv_gguf_tensor *out, int64_t *rows, qkv_error *err) {
+static int plan_rows(const qkv_tensor_maker *m, qkv_gguf_tensor *out, int64_t *rows,
+                     qkv_error *err) {
     const qkv_st_tensor *t = m->sources[0];
     const int status = qkv_maker_copy.plan(m, out, err);
     if (status < 0) return status;
@@ -202,7 +203,8 @@ static int64_t gate_row(const qkv_tensor_maker *m, int64_t row, int64_t rows) {
     return row / values * rows_of_key_head(m) + 2 * m->mixer.state + values + row % values;
 }
 
-static int plan_part(const qkv_tensor_maker *m, qkv_gguf_tensor *out, int64_t part, qkv_error *err) {
+static int plan_part(const qkv_tensor_maker *m, qkv_gguf_tensor *out, int64_t part,
+                     qkv_error *err) {
     int64_t rows = 0;
     const int64_t wanted = rows_of_key_head(m) * m->mixer.n_groups;
     const int status = plan_rows(m, out, &rows, err);

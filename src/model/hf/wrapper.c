@@ -24,6 +24,7 @@ const qkv_hf_wrapper qkv_hf_wrappers[] = {
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", 1},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl_text", 0},
     {"Qwen3_5ForConditionalGeneration", "qwen3_5_text", 0},
+    {"Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", 0},
     {"SmolVLMForConditionalGeneration", "llama", 0},
     {"VipLlavaForConditionalGeneration", "llama", 0},
     {NULL, NULL, 0},

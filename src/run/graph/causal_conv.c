@@ -77,7 +77,6 @@ static void run_conv(struct ggml_tensor *dst, int ith, int nth, void *data) {
 struct ggml_tensor *qkv_causal_conv(qkv_graph *g, int32_t il, struct ggml_tensor *w,
                                     struct ggml_tensor *bias, struct ggml_tensor *x) {
     struct ggml_tensor *from[] = {x, w, bias};
-    return qkv_product_node(
-        g, x->ne, from, bias ? 3 : 2, run_conv,
-        (qkv_product_op){.kind = QKV_PRODUCT_NONE, .graph = g, .layer = il});
+    return qkv_product_node(g, x->ne, from, bias ? 3 : 2, run_conv,
+                            (qkv_product_op){.kind = QKV_PRODUCT_NONE, .graph = g, .layer = il});
 }

@@ -108,18 +108,18 @@ static int run_part(struct ggml_tensor *dst, const qkv_graph *g, int32_t il, con
     float *cached = g->step ? g->step->caches[il * g->n_members + p->member]->head_state : NULL;
     if (cached && g->step->position > 0) copy_columns(hp, p, cached, memory, 1);
     prepare(dst, hp, p, tokens);
-    qkv_delta_pass(&(qkv_state_pass){
-        .n_tokens = T,
-        .width = width,
-        .n_columns = p->n,
-        .read = {tokens, each},
-        .write = {tokens + width, each},
-        .value = {(const float *)x->data + p->member * T * C + 2 * keys + at, C},
-        .decay = {tokens + 2 * width, each},
-        .step = {tokens + 2 * width + 1, each},
-        .state = memory,
-        .out = (float *)dst->data + p->member * T * dst->ne[0] + at,
-        .out_stride = dst->ne[0]});
+    qkv_delta_pass(
+        &(qkv_state_pass){.n_tokens = T,
+                          .width = width,
+                          .n_columns = p->n,
+                          .read = {tokens, each},
+                          .write = {tokens + width, each},
+                          .value = {(const float *)x->data + p->member * T * C + 2 * keys + at, C},
+                          .decay = {tokens + 2 * width, each},
+                          .step = {tokens + 2 * width + 1, each},
+                          .state = memory,
+                          .out = (float *)dst->data + p->member * T * dst->ne[0] + at,
+                          .out_stride = dst->ne[0]});
     if (cached) copy_columns(hp, p, cached, memory, 0);
     free(memory);
     return 1;
@@ -141,11 +141,12 @@ static void run_delta(struct ggml_tensor *dst, int ith, int nth, void *data) {
 }
 
 struct ggml_tensor *qkv_delta_rule(qkv_graph *g, int32_t il, const qkv_delta_inputs *in) {
-    struct ggml_tensor *from[] = {[FROM_QKV] = in->qkv,     [FROM_ALPHA] = in->alpha,
-                                  [FROM_DECAY] = in->decay, [FROM_BIAS] = in->bias,
+    struct ggml_tensor *from[] = {[FROM_QKV] = in->qkv,
+                                  [FROM_ALPHA] = in->alpha,
+                                  [FROM_DECAY] = in->decay,
+                                  [FROM_BIAS] = in->bias,
                                   [FROM_BETA] = in->beta};
     const int64_t ne[] = {g->model->hp.mixer.inner, in->qkv->ne[1], in->qkv->ne[2], 1};
-    return qkv_product_node(
-        g, ne, from, in->beta ? 5 : 4, run_delta,
-        (qkv_product_op){.kind = QKV_PRODUCT_NONE, .graph = g, .layer = il});
+    return qkv_product_node(g, ne, from, in->beta ? 5 : 4, run_delta,
+                            (qkv_product_op){.kind = QKV_PRODUCT_NONE, .graph = g, .layer = il});
 }

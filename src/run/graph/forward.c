@@ -96,7 +96,7 @@ static int mix_tokens(qkv_graph *g, int32_t il, mixed_tokens *t) {
         t->x = wanted_rows(g, t->x);
     }
     if (z) a = qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
-    if (y) y = qkv_matmul(g, MIXER(g, il, OUT), y);
+    if (y) y = qkv_mixer_output(g, il, y);
     a = a && y ? ggml_add(g->ctx, a, y) : a ? a : y;
     if (a) a = qkv_tap(g, QKV_SITE_ATTN_OUT, il, added(g, LAYER(g, il, POST_ATTN_NORM), a));
     t->a = a;

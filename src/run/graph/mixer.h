@@ -15,6 +15,9 @@
 /* What the mixer of the layer makes of its input x [D, T, B], before the output matrix: [inner, T, B]. */
 struct ggml_tensor *qkv_mixer(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 
+/* The output matrix. */
+struct ggml_tensor *qkv_mixer_output(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+
 /* causal_conv.c: every channel of x [C, T, B] with taps on the token and those before it, w [taps, C], and a
  * bias [C], which may be NULL. */
 struct ggml_tensor *qkv_causal_conv(qkv_graph *g, int32_t il, struct ggml_tensor *w,
@@ -22,8 +25,9 @@ struct ggml_tensor *qkv_causal_conv(qkv_graph *g, int32_t il, struct ggml_tensor
 
 /* Layout of a delta-net layer's inputs. */
 typedef struct qkv_delta_inputs {
-    struct ggml_tensor *qkv;         /* [q, k, v] after the convolution: [C, T, B] */
-    struct ggml_tensor *alpha, *beta; /* [h, T, B] each; beta NULL: both are in alpha, by key heads */
+    struct ggml_tensor *qkv; /* [q, k, v] after the convolution: [C, T, B] */
+    struct ggml_tensor *alpha,
+        *beta; /* [h, T, B] each; beta NULL: both are in alpha, by key heads */
     struct ggml_tensor *decay, *bias; /* [h] each */
 } qkv_delta_inputs;
 
