@@ -202,7 +202,7 @@ export async function case_figure_dropped_parts(stage) {
     assert.deepEqual(await page.evaluate(() => window.explorer.state.view.pins), { queries: [5], keys: [] }, 'the query is pinned');
     assert.equal(await use('grid', ...own, ...text, '-p', 'The new mill.'), ', but for: 1 of its 2 prompts');
     assert.equal(await use('modify', ...own, ...text, '--epsilon', '0.1,0.2'), ', but for: options of its drawing (eps)');
-    assert.equal(await use('grid', ...own, ...text, '--col', 'A=k@3=zero', '--range', 'auto', '--masked', 'hatch'), ', but for: options of its drawing (auto_range, masked)');
+    assert.equal(await use('grid', ...own, ...text, '--col', 'A=k@3=zero', '--range', 'auto', '--masked', 'hatch'), ', but for: options of its drawing (range, masked)');
     assert.equal(await use('grid', ...own, '-p', '--chat', '--col', 'A=k@3=zero'), '', 'a prompt of that name is not a conversation');
 }
 
