@@ -39,10 +39,12 @@ EOF
     printf '%s\n' "$lines" | awk '$2 == "model.gguf" { print $1 }' | while read -r folder; do
         vectors=$root/tests/vectors/$folder
         class=$(tr -d '\n' <"$vectors/hf/config.json" | sed 's/.*"architectures": *\[ *"\([^"]*\)".*/\1/')
-        name=$("$build/qkv" info -m "$vectors/model.gguf" | awk '$1 == "architecture" { print $2 }')
+        file=$vectors/model.gguf made=$(differences "$folder" model.gguf)
+        [ -e "$file" ] || file=$vectors/hf made='llama.cpp has no such model'
+        name=$("$build/qkv" info -m "$file" | awk '$1 == "architecture" { print $2 }')
         # shellcheck disable=SC2016 # Markdown's quotes, not the shell's
         printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$class" "$folder" \
-            "$(differences "$folder" model.gguf)" "$(differences "$folder" hf)"
+            "$made" "$(differences "$folder" hf)"
     done
     cat <<'EOF'
 
@@ -50,11 +52,17 @@ The same model in two safetensors files (`llama_gqa/hf-sharded`) and in BF16 (`q
 window of `mistral` is only in its directory: llama.cpp's format has no key for it. `qkv convert` writes a key that
 qkv reads.
 
-Of models for images and text the language part is opened: `Gemma3ForConditionalGeneration` (Gemma 3 4B and larger),
-`Mistral3ForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
-`LlavaOnevisionForConditionalGeneration`, `VipLlavaForConditionalGeneration`; within them, language parts of the types
-`gemma3_text`, `granite`, `llama`, `mistral`, `phi3`, `qwen2` and `qwen3`. Activations are SiLU, GELU,
-exact or in its tanh form, ReLU and its square, whichever the config names (`silu`, `gelu`, `gelu_new`, `relu2`, ...).
+Of models for images and text the language part is opened, and a notice names the other parts:
+`Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Idefics3ForConditionalGeneration`,
+`InternVLForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
+`LlavaOnevisionForConditionalGeneration`, `Mistral3ForConditionalGeneration`, `Qwen2VLForConditionalGeneration`,
+`Qwen2_5_VLForConditionalGeneration`, `Qwen3VLForConditionalGeneration`, `SmolVLMForConditionalGeneration`,
+`VipLlavaForConditionalGeneration`; within them, language parts of the types `gemma3_text`, `granite`, `llama`,
+`mistral`, `phi3`, `qwen2`, `qwen2_vl_text`, `qwen2_5_vl_text`, `qwen3` and `qwen3_vl_text`. M-RoPE is plain RoPE there:
+the three positions of a text's token are equal.
+
+Activations are SiLU, GELU, exact or in its tanh form, ReLU and its square, whichever the config names (`silu`, `gelu`,
+`gelu_new`, `relu2`, ...).
 
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
 in width; ALiBi; multi-head latent attention.

@@ -26,6 +26,7 @@ STRUCTS = (
     "prompt",
     "custom_edit",
     "weight",
+    "layer_info",
     "figure_options",
     "figure_side",
     "figure_info",

@@ -39,7 +39,8 @@ typedef struct qkv_model_info {
     const char *tensor_types; /* "F16 x 43, F32 x 13", most frequent first */
     const char *tokenizer;    /* "bpe (gpt-2)", "sentencepiece", or "none" */
     int32_t n_layer;
-    int32_t n_embd;    /* D */
+    int32_t n_embd; /* D */
+    /* Where layers differ, the largest number of all of them; qkv_model_get_layer has a layer's. */
     int32_t n_head;    /* H */
     int32_t n_kv_head; /* G */
     int32_t head_dim;  /* d */
@@ -80,6 +81,24 @@ QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const char *qkv_family_name(size_t index);
 
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
+
+/* What layers may differ in. Fields are only ever added at the end. */
+typedef struct qkv_layer_info {
+    size_t size;
+    int32_t n_head;    /* H */
+    int32_t n_kv_head; /* G */
+    int32_t head_dim;  /* d, the width of its queries and keys */
+    int32_t value_dim; /* that of its values, and of z */
+    int32_t n_ff;
+    int32_t window;   /* as qkv_model_window */
+    int32_t kv_layer; /* whose keys and values its queries see: usually its own number */
+} qkv_layer_info;
+
+#define QKV_LAYER_INFO_INIT                                                                        \
+    { .size = sizeof(qkv_layer_info) }
+
+/* Fills *info and returns 1, or returns 0 where there is no such layer. */
+QKV_API int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer_info *info);
 
 /* What the user of the model should know, a line each: settings of config.json that have no effect,
  * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */

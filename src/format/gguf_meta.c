@@ -83,6 +83,38 @@ int qkv_gguf_int(const qkv_gguf *file, const char *key, int64_t low, int64_t hig
     return 1;
 }
 
+static int has_numbers(const qkv_gguf *file, const char *key, size_t n) {
+    const struct gguf_context *header = file->parts[0].header;
+    const int64_t id = find(file, key);
+    const enum gguf_type type = gguf_get_arr_type(header, id);
+    int64_t value;
+    return gguf_get_arr_n(header, id) == n && type != GGUF_TYPE_STRING && type != GGUF_TYPE_ARRAY &&
+           read_int(type, gguf_get_arr_data(header, id), 0, &value);
+}
+
+int qkv_gguf_each(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int32_t *out,
+                  size_t n, qkv_error *err) {
+    const struct gguf_context *header = file->parts[0].header;
+    int64_t value = 0;
+    if (!qkv_gguf_is_array(file, key)) {
+        const int found = qkv_gguf_int(file, key, low, high, &value, err);
+        for (size_t i = 0; found > 0 && i < n; i++) out[i] = (int32_t)value;
+        return found;
+    }
+    const int64_t id = find(file, key);
+    if (!has_numbers(file, key, n))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be an integer, or %zu of them",
+                        file->path, key, n);
+    for (size_t i = 0; i < n; i++) {
+        read_int(gguf_get_arr_type(header, id), gguf_get_arr_data(header, id), i, &value);
+        if (value < low || value > high)
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s[%zu] is %lld, outside %lld to %lld",
+                            file->path, key, i, (long long)value, (long long)low, (long long)high);
+        out[i] = (int32_t)value;
+    }
+    return 1;
+}
+
 int qkv_gguf_float(const qkv_gguf *file, const char *key, double low, double high, double *value,
                    qkv_error *err) {
     int64_t id = find(file, key);

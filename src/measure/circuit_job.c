@@ -23,7 +23,8 @@ static size_t list(const uint8_t *set, size_t n, int32_t *numbers) {
 static int select_heads(qkv_circuit_job *job, const char *layers, const char *heads,
                         qkv_error *err) {
     const int32_t token = 0;
-    const size_t n_layer = (size_t)job->model->hp.n_layer, n_head = (size_t)job->model->hp.n_head;
+    const size_t n_layer = (size_t)job->model->hp.n_layer,
+                 n_head = (size_t)job->model->hp.largest.n_head;
     uint8_t *chosen = qkv_calloc(n_layer + n_head, 1);
     qkv_text what = {0};
     qkv_plan *plan = NULL;
@@ -49,24 +50,49 @@ static int select_heads(qkv_circuit_job *job, const char *layers, const char *he
     return status;
 }
 
+/* Circuits are matrices of heads, which are compared with each other: all have one shape. */
+static int choose_shape(qkv_circuit_job *job, qkv_error *err) {
+    const qkv_layer_shape *first = &job->model->hp.layers[job->layers[0]];
+    for (size_t i = 0; i < job->n_layers; i++) {
+        const qkv_layer_shape *shape = &job->model->hp.layers[job->layers[i]];
+        if (shape->kv_layer != job->layers[i])
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "layer %d has no keys and values of its own to compute circuits of; "
+                            "choose others with `layers`",
+                            (int)job->layers[i]);
+        if (shape->value_dim != shape->head_dim)
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "circuits are computed of heads whose values are as wide as their "
+                            "keys; in layer %d they have %d and %d numbers",
+                            (int)job->layers[i], shape->value_dim, shape->head_dim);
+        if (shape->n_head != first->n_head || shape->n_kv_head != first->n_kv_head ||
+            shape->head_dim != first->head_dim)
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "circuits are computed of layers whose heads have one shape; those of "
+                            "layers %d and %d differ: choose others with `layers`",
+                            (int)job->layers[0], (int)job->layers[i]);
+    }
+    job->d = first->head_dim;
+    job->rank = job->d < job->width ? job->d : job->width;
+    job->n_groups = first->n_kv_head;
+    job->per_group = qkv_layer_group(first);
+    return QKV_OK;
+}
+
 int qkv_circuit_job_open(qkv_circuit_job *job, qkv_session *session,
                          const qkv_circuit_options *options, qkv_error *err) {
     const qkv_model *model = session->model;
     const qkv_hparams *hp = &model->hp;
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
-    *job = (qkv_circuit_job){.session = session,
-                             .model = model,
-                             .n_threads = session->n_threads,
-                             .width = hp->n_embd,
-                             .d = hp->head_dim,
-                             .rank = hp->head_dim < hp->n_embd ? hp->head_dim : hp->n_embd,
-                             .per_group = hp->n_head / hp->n_kv_head};
+    *job = (qkv_circuit_job){
+        .session = session, .model = model, .n_threads = session->n_threads, .width = hp->n_embd};
     int status = qkv_sized_read(&how, sizeof how, options, "qkv_circuit_options", err);
     if (status != QKV_OK) return status;
     job->fold = !how.raw;
     job->progress = how.progress;
     job->user = how.user;
     status = select_heads(job, how.layers, how.heads, err);
+    if (status == QKV_OK) status = choose_shape(job, err);
     for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++)
         status = qkv_weights_prepare(model, job->layers[i], err);
     return status;

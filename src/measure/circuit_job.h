@@ -10,9 +10,9 @@ typedef struct qkv_circuit_job {
     const qkv_model *model;
     int32_t *layers, *heads; /* the chosen ones */
     size_t n_layers, n_heads;
-    int64_t width, d; /* D, d */
-    int64_t rank;     /* min(D, d) */
-    int64_t per_group;
+    int64_t width, d;            /* D, d */
+    int64_t rank;                /* min(D, d) */
+    int64_t n_groups, per_group; /* key/value heads; query heads that share one */
     int fold;
     int n_threads;
     int (*progress)(void *user, int64_t done, int64_t wanted);

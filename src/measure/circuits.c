@@ -120,7 +120,7 @@ static void layer_factors_release(layer_factors *f) {
 static int layer_factors_read(layer_factors *f, const qkv_circuit_job *job, int32_t layer,
                               const circuit_factors *which, const qkv_packed_matrix *ends,
                               qkv_error *err) {
-    const int64_t rows = (int64_t)job->model->hp.n_kv_head * job->d;
+    const int64_t rows = (int64_t)job->n_groups * job->d;
     *f = (layer_factors){0};
     int status = qkv_head_factor(&f->left, job->model, layer, which->left, job->fold, err);
     if (status == QKV_OK)

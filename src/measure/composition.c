@@ -228,7 +228,7 @@ static int compose_group(const layer_pair *p, qkv_composition_kind kind, int64_t
 
 /* Part [0, heads): Q of a head; then K of the groups, then V of them. */
 static int compose_part(const layer_pair *p, int64_t part, pair_scratch *at) {
-    const int64_t heads = (int64_t)p->job->n_heads, groups = p->job->model->hp.n_kv_head;
+    const int64_t heads = (int64_t)p->job->n_heads, groups = p->job->n_groups;
     if (part < heads) {
         compose_query(p, (size_t)part, at);
         return QKV_OK;
@@ -241,7 +241,7 @@ static int compose_part(const layer_pair *p, int64_t part, pair_scratch *at) {
 static int compose_layers(const layer_pair *p, qkv_error *err) {
     const qkv_circuit_job *job = p->job;
     const size_t block = (size_t)job->d * job->n_heads * (size_t)job->rank;
-    const int64_t n = (int64_t)job->n_heads + 2 * (int64_t)job->model->hp.n_kv_head;
+    const int64_t n = (int64_t)job->n_heads + 2 * job->n_groups;
     int failed = 0;
 #pragma omp parallel if (!qkv_is_forked()) num_threads(job->n_threads) reduction(| : failed)
     {

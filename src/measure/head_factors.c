@@ -57,7 +57,7 @@ int qkv_stream_is_centred(const qkv_model *model) {
  * in the order of captures, as rows do. */
 static int fold_head_norm(const qkv_model *model, int32_t layer, const char *name, float *x,
                           int64_t rows, qkv_error *err) {
-    const int64_t width = model->hp.n_embd, d = model->hp.head_dim;
+    const int64_t width = model->hp.n_embd, d = model->hp.layers[layer].head_dim;
     qkv_weight found = QKV_WEIGHT_INIT;
     int status = qkv_weight_find(model, name, layer, &found, err);
     float *w = status == QKV_OK ? qkv_calloc((size_t)found.n_rows, sizeof *w) : NULL;
@@ -95,7 +95,9 @@ static int read_reader(float **out, const qkv_model *model, int32_t layer, const
                        int fold, qkv_error *err) {
     const qkv_layer *weights = &model->layers[layer];
     const qkv_hparams *hp = &model->hp;
-    const int64_t rows = (int64_t)(how->of_group ? hp->n_kv_head : hp->n_head) * hp->head_dim;
+    const qkv_layer_shape *shape = &hp->layers[layer];
+    const int64_t rows =
+        (int64_t)(how->of_group ? shape->n_kv_head : shape->n_head) * shape->head_dim;
     const struct ggml_tensor *second = weights->w[QKV_LAYER_ATTN_NORM_2];
     const float *w = norm_of(second ? second : weights->w[QKV_LAYER_ATTN_NORM]);
     float *x = qkv_calloc((size_t)(rows * hp->n_embd), sizeof *x);
@@ -123,7 +125,8 @@ static void fold_output(const qkv_model *model, int32_t layer, float *row) {
 
 static int read_output(float **out, const qkv_model *model, int32_t layer, int fold,
                        qkv_error *err) {
-    const int64_t width = model->hp.n_embd, rows = (int64_t)model->hp.n_head * model->hp.head_dim;
+    const qkv_layer_shape *shape = &model->hp.layers[layer];
+    const int64_t width = model->hp.n_embd, rows = (int64_t)shape->n_head * shape->value_dim;
     float *x = qkv_calloc((size_t)(rows * width), sizeof *x);
     float *line = qkv_calloc((size_t)rows, sizeof *line);
     int status = x && line ? QKV_OK : qkv_fail_memory(err);

@@ -234,7 +234,9 @@ static int is_reordered(const converter *c, const char *name) {
 static row_source rows_of(const converter *c, const qkv_gguf_tensor *t, const void *data) {
     row_source s = {.name = t->name, .data = data, .type = t->type, .width = t->ne[0]};
     if (is_reordered(c, t->name)) {
-        s.head_dim = c->model->hp.head_dim;
+        int il = -1;
+        (void)sscanf(t->name, "blk.%d.", &il);
+        s.head_dim = qkv_layer_shape_of(&c->model->hp, il)->head_dim;
         if (t->ne[1] == 1) s.width = 1; /* a bias: a row per channel */
     }
     s.count = t->ne[0] / s.width * t->ne[1] * t->ne[2] * t->ne[3];

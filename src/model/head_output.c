@@ -34,11 +34,12 @@ static int check(const qkv_model *model, int32_t layer, int32_t head, qkv_error 
     if (layer < 0 || layer >= model->hp.n_layer)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "layer %d is out of range; the model has 0 to %d",
                         (int)layer, (int)model->hp.n_layer - 1);
-    if (head < 0 || head >= model->hp.n_head)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "head %d is out of range; the model has 0 to %d",
-                        (int)head, (int)model->hp.n_head - 1);
+    const int32_t n_head = model->hp.layers[layer].n_head;
     if (!model->layers[layer].w[QKV_LAYER_O])
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "layer %d has no output projection", (int)layer);
+    if (head < 0 || head >= n_head)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "head %d is out of range; layer %d has 0 to %d",
+                        (int)head, (int)layer, (int)n_head - 1);
     return qkv_weights_prepare(model, layer, err);
 }
 
@@ -50,7 +51,7 @@ int qkv_head_output(const qkv_model *model, int32_t layer, int32_t head, const f
     const int status = check(model, layer, head, err);
     if (status != QKV_OK) return status;
     const struct ggml_tensor *w = model->layers[layer].w[QKV_LAYER_O]; // [H · d, D]
-    const int64_t d = w->ne[0] / model->hp.n_head;
+    const int64_t d = model->hp.layers[layer].value_dim;
     return multiply(w, head * d, d, value, out, err);
 }
 

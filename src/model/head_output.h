@@ -23,11 +23,11 @@
 #include "qkv/model.h"
 #include <stdint.h>
 
-/* W_h v: `value` has head_dim numbers, `out` room for n_embd. `head` is a query head. */
+/* W_h v: `value` has as many numbers as the layer's values are wide, `out` room for n_embd. `head` is a query head. */
 int qkv_head_output(const qkv_model *model, int32_t layer, int32_t head, const float *value,
-                            float *out, qkv_error *err);
+                    float *out, qkv_error *err);
 /* The logits above: `out` has room for n_vocab. QKV_ERR_UNSUPPORTED for a model without logits. */
 int qkv_head_logits(const qkv_model *model, int32_t layer, int32_t head, const float *value,
-                            float *out, qkv_error *err);
+                    float *out, qkv_error *err);
 
 #endif

@@ -130,10 +130,10 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->tokenizer = model->vocab ? qkv_vocab_kind(model->vocab) : "none";
     info->n_layer = hp->n_layer;
     info->n_embd = hp->n_embd;
-    info->n_head = hp->n_head;
-    info->n_kv_head = hp->n_kv_head;
-    info->head_dim = hp->head_dim;
-    info->n_ff = hp->n_ff;
+    info->n_head = hp->largest.n_head;
+    info->n_kv_head = hp->largest.n_kv_head;
+    info->head_dim = hp->largest.head_dim;
+    info->n_ff = hp->largest.n_ff;
     info->n_vocab = hp->n_vocab;
     info->n_ctx = hp->n_ctx;
     info->window = hp->window;

@@ -39,30 +39,55 @@ int qkv_model_hash_n_computed(qkv_model_hash_cache *cache);
 
 /* How fast pairs of channels turn. */
 typedef struct qkv_rope {
+    int32_t dims; /* channels of a head that turn, 0 = none */
     float base;
     float attn_factor;    /* YaRN scales q and k by this */
-    float *divisors;      /* rope_dims/2 divisors of the frequencies, NULL = all 1 */
+    float *divisors;      /* dims/2 divisors of the frequencies, NULL = all 1 */
     float *long_divisors; /* those for prompts of more than long_from tokens, NULL = the same */
     int32_t long_from;
 } qkv_rope;
 
 enum { QKV_ROPE_GLOBAL, QKV_ROPE_LOCAL, QKV_ROPE_COUNT };
 
+/* How experts are chosen and weighed: run/graph/router.c. */
+typedef struct qkv_router {
+    qkv_router_kind kind;
+    int32_t is_normed;     /* the shares of the chosen experts sum to 1 before the factor */
+    float factor;          /* of all shares */
+    int32_t n_groups;      /* that experts stand in; 0 or 1: in none */
+    int32_t n_groups_used; /* of which experts are chosen */
+    int32_t group_best;    /* a group counts as much as its best expert, or as its best two: 1, 2 */
+    int32_t on_input;      /* shares multiply what experts read, not what they give */
+    float jitter;          /* of the sparse mixer */
+} qkv_router;
+
+enum { QKV_MAX_EXPERTS = 1024 };
+
+/* What layers may differ in. */
+typedef struct qkv_layer_shape {
+    int32_t n_head;    /* H */
+    int32_t n_kv_head; /* G */
+    int32_t head_dim;  /* d, of queries and keys */
+    int32_t value_dim; /* of values and of z */
+    int32_t n_ff;      /* F */
+    int32_t kv_layer; /* whose keys and values its queries see: its own number, or an earlier one */
+} qkv_layer_shape;
+
 /* Numbers of the architecture; letters as in the design. */
 typedef struct qkv_hparams {
     int32_t n_layer;
-    int32_t n_embd;    /* D */
-    int32_t n_head;    /* H */
-    int32_t n_kv_head; /* G */
-    int32_t head_dim;  /* d */
-    int32_t n_ff;      /* F */
-    int32_t n_vocab;   /* V */
-    int32_t n_ctx;     /* C */
-    int32_t n_expert;  /* E, 0 = none */
+    int32_t n_embd;          /* D */
+    qkv_layer_shape largest; /* the largest number of all layers, of each */
+    qkv_layer_shape *layers; /* n_layer */
+    int32_t n_vocab;         /* V */
+    int32_t n_ctx;           /* C */
+    int32_t n_expert;        /* E, 0 = none */
     int32_t n_expert_used;
-    int32_t n_ff_expert; /* f */
-    int32_t n_ff_shared; /* s, of the expert that all tokens have; 0 = none */
-    int32_t expert_norm; /* the shares of the chosen experts sum to 1 */
+    int32_t n_ff_expert;   /* f */
+    int32_t n_ff_shared;   /* s, of the expert that all tokens have; 0 = none */
+    int32_t n_dense;       /* the first layers have no experts */
+    int32_t expert_period; /* of the others every n-th layer has them, counted from 1; 0: all */
+    qkv_router router;
     int32_t causal;
     int32_t has_logits;
     int32_t has_sink; /* a learned sink takes part in the softmax */
@@ -76,12 +101,17 @@ typedef struct qkv_hparams {
     float attn_softcap, logit_softcap; /* 0 = none */
     float head_clamp;                  /* q, k and v stay within ± this; 0 = no limit */
     float embedding_scale, residual_scale, logit_scale; /* factors */
-    int32_t rope_dims;                                  /* channels that turn, 0 = none */
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
     qkv_rope rope[QKV_ROPE_COUNT]; /* that of most layers, and that of layers with a window */
 } qkv_hparams;
 
+/* Whether a layer has experts. */
+int qkv_layer_has_experts(const qkv_hparams *hp, int32_t il);
+/* The shape of a layer; of n_layer, which is after all of them, the largest numbers. */
+const qkv_layer_shape *qkv_layer_shape_of(const qkv_hparams *hp, int32_t il);
+/* Query heads that share a key/value head; at least 1. */
+int32_t qkv_layer_group(const qkv_layer_shape *shape);
 /* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
 /* Which of hp.rope a layer turns by; -1 where it does not turn. */
@@ -132,8 +162,8 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err);
 void qkv_hparams_release(qkv_hparams *hp);
 /* rope.c: reads how positions turn into hp->rope, and describes it in model->position. */
 int qkv_rope_read(qkv_model *model, qkv_error *err);
-/* weights.c: what a letter of a weight's shape (family.h) stands for. */
-int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter);
+/* weights.c: what a letter of a weight's shape (family.h) stands for, in a layer of that shape. */
+int64_t qkv_hparams_dimension(const qkv_hparams *hp, const qkv_layer_shape *shape, char letter);
 /* weights.c: finds, checks and binds every tensor. */
 int qkv_weights_bind(qkv_model *model, qkv_error *err);
 /* Makes what a layer needs and the file does not have as it is. */

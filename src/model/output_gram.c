@@ -27,7 +27,7 @@ static void mirror(double *gram, int64_t n_head, int64_t d) {
 int qkv_output_gram(double **out, const qkv_model *model, int32_t layer, qkv_error *err) {
     *out = NULL;
     const struct ggml_tensor *w = model->layers[layer].w[QKV_LAYER_O]; // [H · d, D]
-    int64_t n_head = model->hp.n_head, d = w ? w->ne[0] / n_head : 0;
+    const int64_t n_head = model->hp.layers[layer].n_head, d = model->hp.layers[layer].value_dim;
     if (!w) return qkv_fail(err, QKV_ERR_UNSUPPORTED, "layer %d has no output projection", layer);
     double *gram = qkv_calloc((size_t)(n_head * d * d), sizeof *gram);
     float *row = qkv_calloc((size_t)w->ne[0], sizeof *row);

@@ -48,37 +48,34 @@ static int describe(qkv_model *model, const char *format, double factor, qkv_err
     return QKV_OK;
 }
 
-static float *new_divisors(const qkv_model *model) {
-    return qkv_calloc((size_t)model->hp.rope_dims / 2, sizeof(float));
+static float *new_divisors(const qkv_rope *rope) {
+    return qkv_calloc((size_t)rope->dims / 2, sizeof(float));
 }
 
 static int scale_linear(qkv_model *model, qkv_rope *rope, double factor, qkv_error *err) {
-    rope->divisors = new_divisors(model);
+    rope->divisors = new_divisors(rope);
     if (!rope->divisors) return qkv_fail_memory(err);
-    for (int i = 0; i < model->hp.rope_dims / 2; i++) rope->divisors[i] = (float)factor;
+    for (int i = 0; i < rope->dims / 2; i++) rope->divisors[i] = (float)factor;
     return describe(model, "rope (linear x%g)", factor, err);
 }
 
 /* The (fractional) pair that makes `turns` full turns over the original context. */
-static double pair_with_turns(const qkv_model *model, const yarn *y, double turns) {
-    const qkv_hparams *hp = &model->hp;
-    return hp->rope_dims * log(y->original_context / (turns * TWO_PI)) /
-           (2 * log((double)hp->rope[QKV_ROPE_GLOBAL].base));
+static double pair_with_turns(const qkv_rope *rope, const yarn *y, double turns) {
+    return rope->dims * log(y->original_context / (turns * TWO_PI)) / (2 * log((double)rope->base));
 }
 
 static int scale_yarn(qkv_model *model, qkv_rope *rope, const yarn *y, qkv_error *err) {
-    const qkv_hparams *hp = &model->hp;
-    rope->divisors = new_divisors(model);
+    rope->divisors = new_divisors(rope);
     if (!rope->divisors) return qkv_fail_memory(err);
-    double low = pair_with_turns(model, y, y->beta_fast);
-    double high = pair_with_turns(model, y, y->beta_slow);
+    double low = pair_with_turns(rope, y, y->beta_fast);
+    double high = pair_with_turns(rope, y, y->beta_slow);
     if (y->truncate) {
         low = floor(low);
         high = ceil(high);
     }
     low = fmax(low, 0);
-    high = fmin(high, hp->rope_dims - 1);
-    for (int i = 0; i < hp->rope_dims / 2; i++) {
+    high = fmin(high, rope->dims - 1);
+    for (int i = 0; i < rope->dims / 2; i++) {
         double ramp = (i - low) / fmax(0.001, high - low);
         double keep =
             (1 - fmin(1, fmax(0, ramp))) * y->extrapolation; /* 1: a fast pair, left alone */
@@ -113,13 +110,13 @@ static int read_yarn(qkv_model *model, qkv_rope *rope, double factor, qkv_error 
 
 /* ---- divisors that the file stores ---- */
 
-static int read_divisors(const qkv_model *model, const qkv_gguf_tensor *tensor, float **out,
-                         qkv_error *err) {
-    int n = model->hp.rope_dims / 2;
+static int read_divisors(const qkv_model *model, const qkv_rope *rope,
+                         const qkv_gguf_tensor *tensor, float **out, qkv_error *err) {
+    const int n = rope->dims / 2;
     if (tensor->type != GGML_TYPE_F32 || tensor->ne[0] != n || tensor->ne[1] != 1)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %d F32 values", model->file->path,
                         tensor->name, n);
-    *out = new_divisors(model);
+    *out = new_divisors(rope);
     if (!*out) return qkv_fail_memory(err);
     qkv_gguf_load(tensor, *out);
     for (int i = 0; i < n; i++) {
@@ -139,8 +136,8 @@ static int read_long_divisors(qkv_model *model, qkv_rope *rope, const qkv_gguf_t
     if (!qkv_gguf_find_tensor(model->file, "rope_factors_short.weight", &shorter))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor rope_factors_short.weight is missing",
                         model->file->path);
-    int status = read_divisors(model, &shorter, &rope->divisors, err);
-    if (status == QKV_OK) status = read_divisors(model, longer, &rope->long_divisors, err);
+    int status = read_divisors(model, rope, &shorter, &rope->divisors, err);
+    if (status == QKV_OK) status = read_divisors(model, rope, longer, &rope->long_divisors, err);
     if (status == QKV_OK)
         status = read_float(model, "scaling.attn_factor", 1e-6, 1e6, 1, &factor, err);
     if (status == QKV_OK) status = read_original_context(model, &original, err);
@@ -155,7 +152,7 @@ static int read_stored_divisors(qkv_model *model, qkv_rope *rope, qkv_error *err
     qkv_gguf_tensor stored;
     int status = QKV_OK;
     if (qkv_gguf_find_tensor(model->file, "rope_freqs.weight", &stored)) {
-        status = read_divisors(model, &stored, &rope->divisors, err);
+        status = read_divisors(model, rope, &stored, &rope->divisors, err);
         if (status == QKV_OK) status = describe(model, "rope (llama3)", 0, err);
     } else if (qkv_gguf_find_tensor(model->file, "rope_factors_long.weight", &stored)) {
         status = read_long_divisors(model, rope, &stored, err);
@@ -200,16 +197,34 @@ static int read_bases(qkv_model *model, qkv_error *err) {
         status = read_float(model, "freq_base_swa", 1.0001, 1e12, local != 0 ? local : base, &local,
                             err);
     if (status != QKV_OK) return status;
-    hp->rope[QKV_ROPE_GLOBAL] = (qkv_rope){.base = (float)base, .attn_factor = 1};
-    hp->rope[QKV_ROPE_LOCAL] = (qkv_rope){.base = (float)local, .attn_factor = 1};
+    for (int i = 0; i < QKV_ROPE_COUNT; i++) {
+        hp->rope[i].base = (float)(i == QKV_ROPE_LOCAL ? local : base);
+        hp->rope[i].attn_factor = 1;
+    }
     return QKV_OK;
 }
 
 int qkv_layer_rope(const qkv_model *model, int32_t il) {
     const qkv_family *family = model->family;
-    if (model->hp.rope_dims == 0) return -1;
+    if (model->hp.rope[QKV_ROPE_GLOBAL].dims == 0) return -1;
     if (family->rope_skip_period && (il + 1) % family->rope_skip_period == 0) return -1;
     return family->local_rope && qkv_layer_window(model, il) ? QKV_ROPE_LOCAL : QKV_ROPE_GLOBAL;
+}
+
+/* Channels that turn: as the file says, all of a head where it does not. */
+static int read_dims(const qkv_model *model, const char *suffix, int64_t most, int64_t fallback,
+                     int32_t *out, qkv_error *err) {
+    char key[128];
+    int64_t dims = fallback;
+    snprintf(key, sizeof key, "%s.rope.%s", model->family->name, suffix);
+    const int status = qkv_gguf_int(model->file, key, 2, most, &dims, err);
+    if (status < 0) return status;
+    if (dims % 2 != 0)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: %s is %lld; RoPE turns pairs of channels, so it must be even",
+                        model->file->path, key, (long long)dims);
+    *out = (int32_t)dims;
+    return QKV_OK;
 }
 
 int qkv_rope_read(qkv_model *model, qkv_error *err) {
@@ -221,16 +236,11 @@ int qkv_rope_read(qkv_model *model, qkv_error *err) {
                          : model->family->rope_pairs;
     if (model->family->position == QKV_POSITION_LEARNED) return describe(model, "learned", 0, err);
 
-    char key[128];
-    int64_t dims = hp->head_dim;
-    snprintf(key, sizeof key, "%s.rope.dimension_count", model->family->name);
-    int status = qkv_gguf_int(model->file, key, 2, hp->head_dim, &dims, err);
-    if (status < 0) return status;
-    if (dims % 2 != 0)
-        return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s: %s is %lld; RoPE turns pairs of channels, so it must be even",
-                        model->file->path, key, (long long)dims);
-    hp->rope_dims = (int32_t)dims;
-    status = read_bases(model, err);
-    return status == QKV_OK ? read_scaling(model, &hp->rope[QKV_ROPE_GLOBAL], err) : status;
+    qkv_rope *all = &hp->rope[QKV_ROPE_GLOBAL], *local = &hp->rope[QKV_ROPE_LOCAL];
+    const int64_t width = hp->largest.head_dim;
+    int status = read_dims(model, "dimension_count", width, width, &all->dims, err);
+    if (status == QKV_OK)
+        status = read_dims(model, "dimension_count_swa", width, all->dims, &local->dims, err);
+    if (status == QKV_OK) status = read_bases(model, err);
+    return status == QKV_OK ? read_scaling(model, all, err) : status;
 }

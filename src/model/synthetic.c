@@ -48,10 +48,10 @@ static const struct field {
     size_t offset;
 } fields[] = {
     {"layers", 4096, offsetof(qkv_hparams, n_layer)},
-    {"heads", 4096, offsetof(qkv_hparams, n_head)},
-    {"key/value heads", 4096, offsetof(qkv_hparams, n_kv_head)},
+    {"heads", 4096, offsetof(qkv_hparams, largest.n_head)},
+    {"key/value heads", 4096, offsetof(qkv_hparams, largest.n_kv_head)},
     {"width", 1 << 20, offsetof(qkv_hparams, n_embd)},
-    {"feed-forward width", 1 << 20, offsetof(qkv_hparams, n_ff)},
+    {"feed-forward width", 1 << 20, offsetof(qkv_hparams, largest.n_ff)},
     {"vocabulary", 1 << 24, offsetof(qkv_hparams, n_vocab)},
     {"context", 1 << 30, offsetof(qkv_hparams, n_ctx)},
 };
@@ -111,16 +111,17 @@ static int parse_numbers(qkv_hparams *hp, const char *text, const char *numbers,
 }
 
 static int check_heads(qkv_hparams *hp, const char *text, qkv_error *err) {
-    if (hp->n_kv_head < 1 || hp->n_head % hp->n_kv_head != 0)
+    qkv_layer_shape *heads = &hp->largest;
+    if (heads->n_kv_head < 1 || heads->n_head % heads->n_kv_head != 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "shape '%s': %d heads cannot share %d key/value heads evenly", text,
-                        hp->n_head, hp->n_kv_head);
-    if (hp->n_head < 1 || hp->n_embd % (2 * hp->n_head) != 0)
+                        heads->n_head, heads->n_kv_head);
+    if (heads->n_head < 1 || hp->n_embd % (2 * heads->n_head) != 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "shape '%s': width %d does not give %d heads an even number of channels",
-                        text, hp->n_embd, hp->n_head);
-    hp->head_dim = hp->n_embd / hp->n_head;
-    hp->rope_dims = hp->head_dim;
+                        text, hp->n_embd, heads->n_head);
+    heads->head_dim = heads->value_dim = hp->n_embd / heads->n_head;
+    hp->rope[QKV_ROPE_GLOBAL].dims = heads->head_dim;
     return QKV_OK;
 }
 
@@ -150,7 +151,7 @@ static void choose_rest(writer *w) {
     if (!(w->family->layer_required & QKV_HAS(ROUTER))) return;
     w->hp.n_expert = 8;
     w->hp.n_expert_used = 2;
-    w->hp.n_ff_expert = w->hp.n_ff_shared = w->hp.n_ff;
+    w->hp.n_ff_expert = w->hp.n_ff_shared = w->hp.largest.n_ff;
 }
 
 static int read_shape(writer *w, const char *text, qkv_error *err) {
@@ -172,7 +173,7 @@ static int add_tensor(writer *w, const char *name, const char *letters, qkv_erro
     int64_t ne[3] = {1, 1, 1};
     const int n_dims = (int)strlen(letters);
     for (int i = 0; i < n_dims; i++)
-        ne[i] = letters[i] == '*' ? 2 : qkv_hparams_dimension(&w->hp, letters[i]);
+        ne[i] = letters[i] == '*' ? 2 : qkv_hparams_dimension(&w->hp, &w->hp.largest, letters[i]);
     const enum ggml_type type = letters[1] ? w->type : GGML_TYPE_F32;
     if (ne[0] % ggml_blck_size(type) != 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -220,9 +221,9 @@ static void set_metadata(writer *w) {
     set_number(w, "block_count", hp->n_layer);
     set_number(w, "context_length", hp->n_ctx);
     set_number(w, "embedding_length", hp->n_embd);
-    set_number(w, "feed_forward_length", hp->n_ff);
-    set_number(w, "attention.head_count", hp->n_head);
-    set_number(w, "attention.head_count_kv", hp->n_kv_head);
+    set_number(w, "feed_forward_length", hp->largest.n_ff);
+    set_number(w, "attention.head_count", hp->largest.n_head);
+    set_number(w, "attention.head_count_kv", hp->largest.n_kv_head);
     set_number(w, "vocab_size", hp->n_vocab);
     if (hp->n_expert) {
         set_number(w, "expert_count", hp->n_expert);
@@ -230,7 +231,7 @@ static void set_metadata(writer *w) {
         set_number(w, "expert_feed_forward_length", hp->n_ff_expert);
     }
     if (w->family->position == QKV_POSITION_ROPE)
-        set_number(w, "rope.dimension_count", hp->rope_dims);
+        set_number(w, "rope.dimension_count", hp->rope[QKV_ROPE_GLOBAL].dims);
     char key[128];
     snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", w->family->name,
              w->family->norm == QKV_NORM_RMS ? "rms_" : "");

@@ -47,15 +47,17 @@ static part whole(const struct ggml_tensor *tensor) {
 
 /* Rows of q, k or v out of a matrix of all three. */
 static part fused_part(const qkv_model *model, int32_t il, int slot, int fused) {
-    const qkv_hparams *hp = &model->hp;
-    const int64_t q = (int64_t)hp->n_head * hp->head_dim, k = (int64_t)hp->n_kv_head * hp->head_dim;
+    const qkv_layer_shape *shape = &model->hp.layers[il];
+    const int64_t q = (int64_t)shape->n_head * shape->head_dim;
+    const int64_t k = (int64_t)shape->n_kv_head * shape->head_dim;
+    const int64_t v = (int64_t)shape->n_kv_head * shape->value_dim;
     const struct ggml_tensor *tensor = model->layers[il].w[fused];
     if (!tensor) return (part){0};
     part p = whole(tensor);
     const int is_q = slot == QKV_LAYER_Q || slot == QKV_LAYER_Q_BIAS;
     const int is_k = slot == QKV_LAYER_K || slot == QKV_LAYER_K_BIAS;
     p.first = is_q ? 0 : is_k ? q : q + k;
-    p.n = is_q ? q : k;
+    p.n = is_q ? q : is_k ? k : v;
     return p;
 }
 
@@ -78,7 +80,7 @@ static part layer_part(const qkv_model *model, int32_t il, int slot) {
     else if (slot == QKV_LAYER_GATE && gated && model->layers[il].w[QKV_LAYER_UP])
         p = whole(model->layers[il].w[QKV_LAYER_UP]);
     if (gated && p.tensor && (slot == QKV_LAYER_GATE || slot == QKV_LAYER_UP)) {
-        p.n = model->hp.n_ff;
+        p.n = model->hp.layers[il].n_ff;
         p.first = slot == QKV_LAYER_UP ? p.n : 0;
     }
     p.permuted = p.tensor && model->hp.qk_permuted && is_reordered(slot);
@@ -212,10 +214,12 @@ int qkv_weight_read(const qkv_model *model, const char *name, int32_t layer, int
     if (status != QKV_OK) return status;
     assert(p.tensor);
     const int64_t width = p.is_vector ? 1 : p.tensor->ne[0];
+    const int64_t d =
+        qkv_layer_shape_of(&model->hp, layer)->head_dim; /* of rows that are reordered */
     const size_t bytes = ggml_row_size(p.tensor->type, width);
     const qkv_convert_fn convert = qkv_converter(p.tensor->type);
     for (int64_t r = 0; r < n; r++) {
-        const int64_t at = stored_row(&p, first + r, model->hp.head_dim);
+        const int64_t at = stored_row(&p, first + r, d);
         const char *row = (const char *)p.tensor->data + (size_t)at * bytes;
         if (p.tensor->type == GGML_TYPE_F32)
             memcpy(values + r * width, row, (size_t)width * sizeof *values);

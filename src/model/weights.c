@@ -21,27 +21,33 @@ static int is_aligned(const qkv_gguf_tensor *t) {
     return (uintptr_t)t->data % element == 0;
 }
 
-int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
-    int64_t q = (int64_t)hp->n_head * hp->head_dim, k = (int64_t)hp->n_kv_head * hp->head_dim;
+int64_t qkv_hparams_dimension(const qkv_hparams *hp, const qkv_layer_shape *shape, char letter) {
+    const int64_t q = (int64_t)shape->n_head * shape->head_dim;
+    const int64_t k = (int64_t)shape->n_kv_head * shape->head_dim;
+    const int64_t v = (int64_t)shape->n_kv_head * shape->value_dim;
     switch (letter) {
     case 'D':
         return hp->n_embd;
     case 'H':
-        return hp->n_head;
+        return shape->n_head;
     case 'G':
-        return hp->n_kv_head;
+        return shape->n_kv_head;
     case 'd':
-        return hp->head_dim;
+        return shape->head_dim;
     case 'Q':
         return q;
     case 'K':
         return k;
     case 'S':
-        return q + 2 * k;
+        return q + k + v;
+    case 'U':
+        return v;
+    case 'Z':
+        return (int64_t)shape->n_head * shape->value_dim;
     case 'F':
-        return hp->n_ff;
+        return shape->n_ff;
     case 'W':
-        return 2 * (int64_t)hp->n_ff;
+        return 2 * (int64_t)shape->n_ff;
     case 'E':
         return hp->n_expert;
     case 'f':
@@ -53,18 +59,19 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
     case 'C':
         return hp->n_ctx;
     case 'R':
-        return hp->rope_dims / 2;
+        return hp->rope[QKV_ROPE_GLOBAL].dims / 2;
     default:
         return 0; /* '*': any */
     }
 }
 
 static int check_shape(const qkv_model *model, const qkv_gguf_tensor *t, const char *shape,
-                       qkv_error *err) {
+                       int32_t layer, qkv_error *err) {
+    const qkv_hparams *hp = &model->hp;
     int64_t want[4] = {1, 1, 1, 1};
     int fits = 1;
     for (int i = 0; shape[i]; i++) {
-        want[i] = qkv_hparams_dimension(&model->hp, shape[i]);
+        want[i] = qkv_hparams_dimension(hp, qkv_layer_shape_of(hp, layer), shape[i]);
         if (shape[i] == '*') want[i] = t->ne[i];
     }
     for (int i = 0; i < 4; i++) fits = fits && want[i] == t->ne[i] && t->ne[i] > 0;
@@ -121,7 +128,7 @@ static int copy_tensor(qkv_model *model, struct ggml_tensor *tensor, const qkv_g
 /* `layer` is -1 for what belongs to none. */
 static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tensor *t,
                 const char *shape, int32_t layer, qkv_error *err) {
-    int status = check_shape(model, t, shape, err);
+    int status = check_shape(model, t, shape, layer, err);
     if (status == QKV_OK) status = check_type(model, t, err);
     if (status != QKV_OK) return status;
     int is_vector = shape[1] == '\0' || strstr(t->name, "norm") || strstr(t->name, ".bias");
@@ -139,9 +146,11 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
 
 /* A norm without weights: ones, so that nothing else has to know. */
 static int bind_ones(qkv_model *model, struct ggml_tensor **out, const char *name,
-                     const char *shape, qkv_error *err) {
-    struct ggml_tensor *tensor = ggml_new_tensor_1d(model->tensors, GGML_TYPE_F32,
-                                                    qkv_hparams_dimension(&model->hp, shape[0]));
+                     const char *shape, int32_t layer, qkv_error *err) {
+    const qkv_hparams *hp = &model->hp;
+    struct ggml_tensor *tensor =
+        ggml_new_tensor_1d(model->tensors, GGML_TYPE_F32,
+                           qkv_hparams_dimension(hp, qkv_layer_shape_of(hp, layer), shape[0]));
     ggml_set_name(tensor, name);
     ggml_backend_buffer_t buffer =
         ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), ggml_nbytes(tensor));
@@ -183,15 +192,25 @@ static uint64_t required_weights(const qkv_model *model, int il) {
         required = (required & ~split) | QKV_HAS(QKV);
         if (family->layer_required & QKV_HAS(Q_BIAS)) required |= QKV_HAS(QKV_BIAS);
     }
-    if ((family->layer_optional & QKV_HAS(ROUTER)) && model->hp.n_expert)
-        required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
-    return required;
+    const uint64_t all = family->layer_required | family->layer_optional;
+    if (!(all & QKV_HAS(ROUTER))) return required;
+    if (!qkv_layer_has_experts(&model->hp, il))
+        return (required & ~QKV_HAS_EXPERT_PARTS) | QKV_HAS_GATED_MLP;
+    required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
+    return model->hp.n_ff_shared ? required : required & ~QKV_HAS_SHARED_EXPERT;
+}
+
+/* What it may have beyond that. */
+static uint64_t optional_weights(const qkv_model *model, int il) {
+    const uint64_t optional = model->family->layer_optional;
+    if (qkv_layer_has_experts(&model->hp, il)) return optional & ~QKV_HAS_GATED_MLP;
+    return optional & ~QKV_HAS_EXPERT_PARTS;
 }
 
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     uint64_t required = required_weights(model, il);
-    uint64_t known = required | family->layer_optional;
+    uint64_t known = required | optional_weights(model, il);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((known | family->layer_ones) & bit)) continue;
@@ -200,7 +219,7 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
         const char *shape = qkv_family_layer_slot(family, i).shape;
         struct ggml_tensor **out = &model->layers[il].w[i];
         int status = family->layer_ones & bit
-                         ? bind_ones(model, out, name, shape, err)
+                         ? bind_ones(model, out, name, shape, il, err)
                          : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
@@ -215,7 +234,7 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
             continue;
         qkv_weight_slot slot = qkv_family_model_slot(i);
         int status = family->model_ones & bit
-                         ? bind_ones(model, &model->w[i], slot.name, slot.shape, err)
+                         ? bind_ones(model, &model->w[i], slot.name, slot.shape, -1, err)
                          : bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
                                      (family->model_required & bit) != 0, err);
         if (status != QKV_OK) return status;
@@ -226,6 +245,13 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Layers that predict further tokens stand after the others, and are not part of the model. */
+static int is_of_later_layer(const qkv_model *model, const char *name) {
+    char *end = NULL;
+    if (!(model->family->keys & QKV_READS(LATER_LAYERS)) || strncmp(name, "blk.", 4) != 0) return 0;
+    return strtol(name + 4, &end, 10) >= model->hp.n_layer && *end == '.';
+}
+
 /* Every tensor of the file must have found its slot. */
 static int refuse_unused(const qkv_model *model, qkv_error *err) {
     size_t n = qkv_gguf_n_tensors(model->file);
@@ -233,7 +259,7 @@ static int refuse_unused(const qkv_model *model, qkv_error *err) {
         qkv_gguf_tensor t;
         qkv_gguf_get_tensor(model->file, i, &t);
         /* Old converters stored the plain RoPE frequencies per layer; they say nothing new. */
-        if (strstr(t.name, "attn_rot_embd")) continue;
+        if (strstr(t.name, "attn_rot_embd") || is_of_later_layer(model, t.name)) continue;
         if (!ggml_get_tensor(model->tensors, t.name))
             return qkv_fail(
                 err, QKV_ERR_UNSUPPORTED,
@@ -282,7 +308,7 @@ int qkv_model_sink(const qkv_model *model, int32_t layer, int32_t head, double *
     QKV_NEED(err, model);
     QKV_NEED(err, value);
     const qkv_hparams *hp = &model->hp;
-    if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->n_head)
+    if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->layers[layer].n_head)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no layer %d with a head %d", (int)layer,
                         (int)head);
     const struct ggml_tensor *sinks = model->layers[layer].w[QKV_LAYER_SINKS];

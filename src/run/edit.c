@@ -26,9 +26,22 @@ int qkv_selector_has_layer(const qkv_selector *where, int32_t layer) {
     return where->layers == NULL || where->layers[layer];
 }
 
-int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp) {
+int32_t qkv_selector_first_layer(const qkv_selector *where, const qkv_hparams *hp) {
+    int32_t il = 0;
+    while (il < hp->n_layer && (!where->layers || !where->layers[il])) il++;
+    return il;
+}
+
+int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp, int32_t layer) {
     return where->letter == 'h' && qkv_site_get_axes(where->site) == QKV_AXES_KEYVALUE &&
-           hp->n_head != hp->n_kv_head;
+           qkv_layer_group(qkv_layer_shape_of(hp, layer)) > 1;
+}
+
+int qkv_selector_splits_any(const qkv_selector *where, const qkv_hparams *hp) {
+    for (int32_t il = 0; where->layers && il < hp->n_layer; il++) {
+        if (where->layers[il] && qkv_selector_splits(where, hp, il)) return 1;
+    }
+    return 0;
 }
 
 /* Without a way out in the middle of a block, which compilers make vectors of: every pair of a thousand
@@ -52,26 +65,45 @@ static int maps_meet(const uint8_t *a, const uint8_t *b, int64_t n) {
     return n == 0;
 }
 
-int qkv_selector_has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t h) {
+int qkv_selector_has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t layer,
+                                int32_t h) {
     if (!where->heads) return 1;
-    return where->heads[where->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h];
+    return where
+        ->heads[where->letter == 'g' ? h / qkv_layer_group(qkv_layer_shape_of(hp, layer)) : h];
 }
 
-static int heads_meet(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp) {
-    for (int32_t h = 0; h < hp->n_head; h++) {
-        if (qkv_selector_has_query_head(a, hp, h) && qkv_selector_has_query_head(b, hp, h))
+static int heads_meet_in(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp,
+                         int32_t layer) {
+    for (int32_t h = 0; h < qkv_layer_shape_of(hp, layer)->n_head; h++) {
+        if (qkv_selector_has_query_head(a, hp, layer, h) &&
+            qkv_selector_has_query_head(b, hp, layer, h))
             return 1;
     }
     return 0;
+}
+
+static int heads_meet(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp) {
+    if (!a->heads || !b->heads) return 1;
+    if (!a->layers) return heads_meet_in(a, b, hp, hp->n_layer);
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        if (a->layers[il] && b->layers[il] && heads_meet_in(a, b, hp, il)) return 1;
+    }
+    return 0;
+}
+
+/* Of sites that have channels: layers that several are named in have equally many. */
+static int64_t n_channels(const qkv_selector *where, const qkv_hparams *hp, int64_t n_tokens) {
+    return qkv_site_width(where->site, hp, qkv_selector_first_layer(where, hp), n_tokens);
 }
 
 int qkv_selector_overlap(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp,
                          int64_t n_tokens) {
     if (a->site != b->site) return 0;
     if (a->layers && !maps_meet(a->layers, b->layers, hp->n_layer)) return 0;
-    return heads_meet(a, b, hp) && maps_meet(a->rows, b->rows, n_tokens) &&
-           maps_meet(a->cols, b->cols, n_tokens) &&
-           maps_meet(a->channels, b->channels, qkv_site_width(a->site, hp, n_tokens));
+    return maps_meet(a->rows, b->rows, n_tokens) && maps_meet(a->cols, b->cols, n_tokens) &&
+           (!a->channels || !b->channels ||
+            maps_meet(a->channels, b->channels, n_channels(a, hp, n_tokens))) &&
+           heads_meet(a, b, hp);
 }
 
 static uint64_t count_map(const uint8_t *map, int64_t n) {
@@ -80,13 +112,25 @@ static uint64_t count_map(const uint8_t *map, int64_t n) {
     return count;
 }
 
+/* Heads times channels, or keys. */
+static uint64_t count_in_layer(const qkv_selector *where, const qkv_hparams *hp, int32_t layer,
+                               int64_t n_tokens) {
+    const qkv_layer_shape *shape = qkv_layer_shape_of(hp, layer);
+    const int32_t own = qkv_site_n_heads(where->site, hp, layer);
+    const int32_t named = where->letter == 'g' ? shape->n_kv_head : shape->n_head;
+    const uint64_t heads =
+        where->heads ? count_map(where->heads, named) : (uint64_t)(own ? own : 1);
+    const uint64_t width =
+        qkv_site_get_axes(where->site) == QKV_AXES_MAP
+            ? count_map(where->cols, n_tokens)
+            : count_map(where->channels, qkv_site_width(where->site, hp, layer, n_tokens));
+    return heads * width;
+}
+
 uint64_t qkv_selector_count(const qkv_selector *where, const qkv_hparams *hp, int64_t n_tokens) {
-    int32_t all_heads = qkv_site_n_heads(where->site, hp);
-    uint64_t layers = where->layers ? count_map(where->layers, hp->n_layer) : 1;
-    uint64_t heads = where->heads ? count_map(where->heads, where->n_heads)
-                                  : (uint64_t)(all_heads ? all_heads : 1);
-    uint64_t width = qkv_site_get_axes(where->site) == QKV_AXES_MAP
-                         ? count_map(where->cols, n_tokens)
-                         : count_map(where->channels, qkv_site_width(where->site, hp, n_tokens));
-    return layers * heads * count_map(where->rows, n_tokens) * width;
+    uint64_t count = where->layers ? 0 : count_in_layer(where, hp, hp->n_layer, n_tokens);
+    for (int32_t il = 0; where->layers && il < hp->n_layer; il++) {
+        if (where->layers[il]) count += count_in_layer(where, hp, il, n_tokens);
+    }
+    return count * count_map(where->rows, n_tokens);
 }

@@ -34,7 +34,7 @@ typedef struct qkv_selector {
     uint8_t *layers; /* n_layer; NULL for logits */
     char letter;     /* 'h' or 'g' as written, 0 when no heads were named */
     uint8_t *heads;  /* n_heads of them */
-    int32_t n_heads; /* H for 'h', G for 'g' */
+    int32_t n_heads; /* H for 'h', G for 'g': the most of all layers; in some fewer of them count */
     uint8_t *rows;
     uint8_t *cols;
     uint8_t *channels; /* in the order of captures; of sites other than maps */
@@ -58,6 +58,7 @@ typedef struct qkv_edit {
     const struct qkv_custom *custom; /* of custom: the plan's */
     const struct qkv_vector *vector; /* of add, remove and set: the plan's; NULL: a number */
     int64_t vector_heads;            /* heads that it has rows for; 1: all have the same */
+    int64_t vector_heads_named;      /* that the selector counts, where it has several */
     int64_t vector_tokens;           /* likewise tokens; 0: all have the same */
     char *note;                      /* what it has taken, for qkv_result_edit_note; may be NULL */
     uint64_t selected;               /* elements that the selector covers, over all layers */
@@ -75,10 +76,15 @@ void qkv_selector_release(qkv_selector *where);
 void qkv_edit_release(qkv_edit *edit);
 
 int qkv_selector_has_layer(const qkv_selector *where, int32_t layer);
-/* Is query head h covered? A key/value head covers all the query heads that share it. */
-int qkv_selector_has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t h);
-/* Does it name query heads on a site whose heads are shared, so that a group must be split? */
-int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp);
+/* The first of them; n_layer for a site without layers. */
+int32_t qkv_selector_first_layer(const qkv_selector *where, const qkv_hparams *hp);
+/* Is query head h of a layer covered? A key/value head covers all the query heads that share it. */
+int qkv_selector_has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t layer,
+                                int32_t h);
+/* Does it name query heads on a site whose heads are shared in the layer, so that a group must be split? */
+int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp, int32_t layer);
+/* Does it in any of its layers? */
+int qkv_selector_splits_any(const qkv_selector *where, const qkv_hparams *hp);
 /* Do the two cover a common element? */
 int qkv_selector_overlap(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp,
                          int64_t n_tokens);

@@ -19,7 +19,7 @@ static int64_t find_bad_row(const qkv_rows *rows) {
 }
 
 void qkv_watch_show(qkv_watch *watch, size_t member, int first_layer, qkv_rows rows) {
-    int32_t n_head = watch->plan->model->hp.n_head;
+    const int32_t n_head = watch->plan->model->hp.largest.n_head;
     const uint8_t *wanted = qkv_plan_wanted(watch->plan, rows.layer, QKV_SITE_PATTERN)->observed;
     if (!watch->observer || !wanted || !wanted[rows.head]) return;
     if (first_layer && !watch->touched[member * (size_t)n_head + (size_t)rows.head]) return;
@@ -52,10 +52,10 @@ void qkv_watch_release(qkv_watch *watch) {
 
 /* ---- the public side ---- */
 
-static int merge_observed(const qkv_plan *plan, qkv_wanted *wanted, const void *what,
+static int merge_observed(const qkv_plan *plan, int32_t layer, qkv_wanted *wanted, const void *what,
                           qkv_error *err) {
     const qkv_selector *where = what;
-    int32_t n_head = plan->model->hp.n_head;
+    const int32_t n_head = plan->model->hp.layers[layer].n_head;
     if (!wanted->observed) wanted->observed = qkv_calloc((size_t)n_head, 1);
     if (!wanted->observed) return qkv_fail_memory(err);
     for (int32_t h = 0; h < n_head; h++) wanted->observed[h] |= !where->heads || where->heads[h];
@@ -95,7 +95,7 @@ int qkv_plan_select(const qkv_plan *plan, const char *what, uint8_t *layers, uin
     if (status != QKV_OK) return status;
     const qkv_hparams *hp = &plan->model->hp;
     for (int32_t il = 0; il < hp->n_layer; il++) layers[il] = capture.where.layers[il];
-    for (int32_t h = 0; h < hp->n_head; h++)
+    for (int32_t h = 0; h < hp->largest.n_head; h++)
         heads[h] = !capture.where.heads || capture.where.heads[h];
     qkv_selector_release(&capture.where);
     return QKV_OK;

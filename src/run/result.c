@@ -258,7 +258,7 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
     set_shape(&item.tensor, item.site, rows, width);
     /* A part of a map counts its heads as the whole map does. */
     int is_map = qkv_site_get_axes(item.site) == QKV_AXES_MAP;
-    int32_t site_heads = is_map ? plan->model->hp.n_head : view.n_heads;
+    int32_t site_heads = is_map ? plan->model->hp.layers[item.layer].n_head : view.n_heads;
     if (!qkv_site_has_layer(item.site))
         copy_rows(&item, &view, wanted, computed->rows, plan->n_tokens);
     else
@@ -288,8 +288,9 @@ int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t vari
                            const qkv_computed *computed, qkv_reduction kind, qkv_error *err) {
     const qkv_wanted *place = qkv_plan_wanted(plan, computed->layer, computed->site);
     const qkv_wanted_reduction *reduction = find_reduction(place, kind);
-    qkv_wanted wanted = {
-        .letter = 'h', .heads = reduction->heads, .n_heads = plan->model->hp.n_head};
+    qkv_wanted wanted = {.letter = 'h',
+                         .heads = reduction->heads,
+                         .n_heads = plan->model->hp.layers[computed->layer].n_head};
     qkv_item item = {.variant = variant,
                      .site = computed->site,
                      .layer = computed->layer,

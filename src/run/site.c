@@ -13,7 +13,8 @@ enum {
     CACHED = 1 << 4,      /* a cache of keys and values holds it */
     MASKED = 1 << 5,      /* the mask hides cells of it afterwards */
     WEIGHTS = 1 << 6,     /* weights of attention: 0 where the mask hides a cell */
-    IN_MLP = 1 << 7
+    IN_MLP = 1 << 7,
+    OF_VALUES = 1 << 8 /* channels are those of values */
 };
 
 /* What depends on a site inside its own layer, the site itself included. */
@@ -33,12 +34,12 @@ enum {
     X(RESID_PRE, FLAT, HAS_LAYER | LAYER_INPUT, AFTER_INPUT)                                       \
     X(Q, QUERY, HAS_LAYER | ROTARY, AFTER_Q)                                                       \
     X(K, KEYVALUE, HAS_LAYER | ROTARY, AFTER_K)                                                    \
-    X(V, KEYVALUE, HAS_LAYER | CACHED, AFTER_V)                                                    \
+    X(V, KEYVALUE, HAS_LAYER | CACHED | OF_VALUES, AFTER_V)                                        \
     X(Q_ROT, QUERY, HAS_LAYER | ROTARY, BIT(Q_ROT) | AFTER_SCORES)                                 \
     X(K_ROT, KEYVALUE, HAS_LAYER | ROTARY | CACHED, BIT(K_ROT) | AFTER_SCORES)                     \
     X(SCORES, MAP, HAS_LAYER | MASKED, AFTER_SCORES)                                               \
     X(PATTERN, MAP, HAS_LAYER | WEIGHTS, BIT(PATTERN) | AFTER_Z)                                   \
-    X(Z, QUERY, HAS_LAYER, AFTER_Z)                                                                \
+    X(Z, QUERY, HAS_LAYER | OF_VALUES, AFTER_Z)                                                    \
     X(ATTN_OUT, FLAT, HAS_LAYER, AFTER_ATTN_OUT)                                                   \
     X(MLP_OUT, FLAT, HAS_LAYER | IN_MLP, AFTER_MLP_OUT)                                            \
     X(RESID_POST, FLAT, HAS_LAYER, BIT(RESID_POST))                                                \
@@ -64,9 +65,9 @@ static const struct {
 
 /* The weights that make q, k or v of what heads read. */
 static const qkv_projection projections[QKV_SITE_COUNT] = {
-    [QKV_SITE_Q_IN] = {QKV_LAYER_Q, QKV_LAYER_Q_BIAS, QKV_LAYER_Q_NORM},
-    [QKV_SITE_K_IN] = {QKV_LAYER_K, QKV_LAYER_K_BIAS, QKV_LAYER_K_NORM},
-    [QKV_SITE_V_IN] = {QKV_LAYER_V, QKV_LAYER_V_BIAS, QKV_NO_NORM}};
+    [QKV_SITE_Q_IN] = {QKV_SITE_Q, QKV_LAYER_Q, QKV_LAYER_Q_BIAS, QKV_LAYER_Q_NORM},
+    [QKV_SITE_K_IN] = {QKV_SITE_K, QKV_LAYER_K, QKV_LAYER_K_BIAS, QKV_LAYER_K_NORM},
+    [QKV_SITE_V_IN] = {QKV_SITE_V, QKV_LAYER_V, QKV_LAYER_V_BIAS, QKV_NO_NORM}};
 
 /* ---- questions ---- */
 
@@ -133,19 +134,31 @@ qkv_projection qkv_site_projection(qkv_site site) {
     return projections[site];
 }
 
-int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp) {
+int qkv_site_has_heads(qkv_site site) {
+    const qkv_site_axes axes = columns[site].axes;
+    return axes == QKV_AXES_QUERY || axes == QKV_AXES_MAP || axes == QKV_AXES_KEYVALUE;
+}
+
+int qkv_site_is_in_layer(qkv_site site, const qkv_hparams *hp, int32_t il) {
+    if (columns[site].axes != QKV_AXES_KEYVALUE) return 1;
+    return qkv_layer_shape_of(hp, il)->kv_layer == il;
+}
+
+int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp, int32_t il) {
+    const qkv_layer_shape *shape = qkv_layer_shape_of(hp, il);
     switch (columns[site].axes) {
     case QKV_AXES_QUERY:
     case QKV_AXES_MAP:
-        return hp->n_head;
+        return shape->n_head;
     case QKV_AXES_KEYVALUE:
-        return hp->n_kv_head;
+        return shape->n_kv_head;
     default:
         return 0;
     }
 }
 
-int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
+int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int32_t il, int64_t n_tokens) {
+    const qkv_layer_shape *shape = qkv_layer_shape_of(hp, il);
     if (qkv_site_is_input(site)) return hp->n_embd;
     switch (columns[site].axes) {
     case QKV_AXES_FLAT:
@@ -155,9 +168,9 @@ int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
     case QKV_AXES_VOCAB:
         return hp->n_vocab;
     case QKV_AXES_NEURON:
-        return hp->n_ff;
+        return shape->n_ff;
     default:
-        return hp->head_dim;
+        return has(site, OF_VALUES) ? shape->value_dim : shape->head_dim;
     }
 }
 
@@ -186,5 +199,5 @@ int qkv_site_keeps_channels(qkv_site site, qkv_site seen) {
 int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il) {
     const int32_t slot = qkv_site_is_input(site) ? projections[site].norm : QKV_NO_NORM;
     const struct ggml_tensor *norm = slot == QKV_NO_NORM ? NULL : model->layers[il].w[slot];
-    return norm && norm->ne[0] != model->hp.head_dim;
+    return norm && norm->ne[0] != model->hp.layers[il].head_dim;
 }

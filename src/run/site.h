@@ -20,10 +20,13 @@ typedef enum qkv_site_axes {
 
 qkv_site_axes qkv_site_get_axes(qkv_site site);
 
-/* Heads of the site as the model has it; 0 for sites without heads. */
-int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp);
-/* Length of the innermost axis: d, T, D, F or V. */
-int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens);
+int qkv_site_has_heads(qkv_site site);
+/* Has the layer such a tensor of its own? One that uses another layer's keys and values has none of them. */
+int qkv_site_is_in_layer(qkv_site site, const qkv_hparams *hp, int32_t il);
+/* Heads of the site in a layer; 0 for sites without heads. The layer of sites without one is n_layer. */
+int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp, int32_t il);
+/* Length of the innermost axis there: d, the width of values, T, D, F or V. */
+int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int32_t il, int64_t n_tokens);
 
 int qkv_site_is_layer_input(qkv_site site); /* resid_pre: all of the layer reads it */
 /* q_in, k_in and v_in: heads read copies of one tensor, the layer's input. */
@@ -36,6 +39,7 @@ int qkv_site_is_weights(qkv_site site); /* pattern: 0 where the mask hides a cel
 /* Of an input of heads: where the layer's weights have what makes q, k or v of it (model/model.h). */
 enum { QKV_NO_NORM = -1 };
 typedef struct qkv_projection {
+    qkv_site makes;
     int32_t weight, bias, norm;
 } qkv_projection;
 qkv_projection qkv_site_projection(qkv_site site);

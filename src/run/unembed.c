@@ -239,7 +239,8 @@ int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
         return qkv_fail(
             err, QKV_ERR_UNSUPPORTED,
             "the residual stream of this model is not a sum of parts: there are norms in it");
-    const int64_t n = model->hp.n_embd, width = w->ne[0], d = width / model->hp.n_head;
+    const int64_t n = model->hp.n_embd, width = w->ne[0], n_head = model->hp.layers[layer].n_head;
+    const int64_t d = width / n_head;
     float *row = qkv_calloc((size_t)width, sizeof *row);
     double *wide = qkv_calloc((size_t)n, 2 * sizeof *wide);
     if (!row || !wide) {
@@ -251,11 +252,11 @@ int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
     memcpy(pulled, direction, (size_t)n * sizeof *pulled);
     pull_through_block(model, layer, z, pulled, wide, row);
     *bias = 0;
-    memset(parts, 0, (size_t)model->hp.n_head * sizeof *parts);
+    memset(parts, 0, (size_t)n_head * sizeof *parts);
     for (int64_t i = 0; i < n; i++) {
         read_row(w, i, row);
         if (added) *bias += pulled[i] * (double)added[i];
-        for (int64_t h = 0; h < model->hp.n_head; h++) {
+        for (int64_t h = 0; h < n_head; h++) {
             double sum = 0;
             for (int64_t k = h * d; k < (h + 1) * d; k++) sum += (double)row[k] * (double)z[k];
             parts[h] += pulled[i] * sum;

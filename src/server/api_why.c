@@ -17,7 +17,7 @@ enum { DEFAULT_TOP = 10 };
 
 typedef struct cell {
     qkv_request_plan request;
-    int32_t layer, head;
+    int32_t layer, head, kv_layer; /* the last: whose keys and values the head sees */
     int64_t query, key, top;
     qkv_result *result;
 } cell;
@@ -26,6 +26,9 @@ static int read_cell(cell *c, const qkv_call *call, qkv_error *err) {
     const int64_t last = (int64_t)c->request.prompt.n_tokens - 1;
     c->top = DEFAULT_TOP;
     int status = qkv_request_plan_head(&c->request, call, &c->layer, &c->head, err);
+    qkv_layer_info shape = QKV_LAYER_INFO_INIT;
+    if (status == QKV_OK && qkv_model_get_layer(c->request.model, c->layer, &shape))
+        c->kv_layer = shape.kv_layer;
     if (status == QKV_OK) status = qkv_request_need(call->request, "query", err);
     if (status == QKV_OK) status = qkv_request_need(call->request, "key", err);
     if (status == QKV_OK)
@@ -42,7 +45,8 @@ static int run_cell(cell *c, qkv_model_pool *pool, qkv_error *err) {
     char text[64];
     int status = QKV_OK;
     for (size_t i = 0; i < 3 && status == QKV_OK; i++) {
-        snprintf(text, sizeof text, "%s@%d.h%d", sites[i], (int)c->layer, (int)c->head);
+        snprintf(text, sizeof text, "%s@%d.h%d", sites[i], (int)(i ? c->kv_layer : c->layer),
+                 (int)c->head);
         status = qkv_plan_add_capture(c->request.plan, text, err);
     }
     snprintf(text, sizeof text, "pattern@%d", (int)c->layer);
@@ -52,22 +56,26 @@ static int run_cell(cell *c, qkv_model_pool *pool, qkv_error *err) {
     return status == QKV_OK ? qkv_session_run(session, &c->result, c->request.plan, err) : status;
 }
 
-/* One token's channels of a site [T, heads captured, d]; NULL: not captured. */
-static const float *channels_of(const cell *c, size_t variant, qkv_site site, int64_t token) {
+/* One token's channels of a site [T, heads captured, d], and how many there are; NULL: not captured. */
+static const float *channels_of(const cell *c, size_t variant, qkv_site site, int64_t token,
+                                int64_t *n) {
     qkv_tensor t = QKV_TENSOR_INIT;
-    if (!qkv_result_get(c->result, variant, site, c->layer, &t)) return NULL;
+    const int32_t layer = site == QKV_SITE_Q_ROT ? c->layer : c->kv_layer;
+    if (!qkv_result_get(c->result, variant, site, layer, &t)) return NULL;
+    *n = t.shape[2];
     return t.data + token * t.shape[1] * t.shape[2];
 }
 
 /* ---- the score ---- */
 
 static json_t *describe_score(const cell *c, size_t variant) {
-    const float *q = channels_of(c, variant, QKV_SITE_Q_ROT, c->query);
-    const float *k = channels_of(c, variant, QKV_SITE_K_ROT, c->key);
+    int64_t n = 0;
+    const float *q = channels_of(c, variant, QKV_SITE_Q_ROT, c->query, &n);
+    const float *k = channels_of(c, variant, QKV_SITE_K_ROT, c->key, &n);
     if (!q || !k) return json_null();
     json_t *channels = json_array();
     double sum = 0;
-    for (int32_t i = 0; i < c->request.info->head_dim; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const double part = c->request.info->attn_scale * (double)q[i] * (double)k[i];
         sum += part;
         qkv_json_push(channels, qkv_json_real(part));
@@ -78,7 +86,8 @@ static json_t *describe_score(const cell *c, size_t variant) {
 /* ---- what is written ---- */
 
 static int list_writes(const cell *c, size_t variant, json_t **out, qkv_error *err) {
-    const float *value = channels_of(c, variant, QKV_SITE_V, c->key);
+    int64_t width = 0;
+    const float *value = channels_of(c, variant, QKV_SITE_V, c->key, &width);
     const size_t n = (size_t)c->request.info->n_vocab;
     int32_t tokens[QKV_LIMIT_TOP];
     *out = json_array();

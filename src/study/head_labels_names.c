@@ -104,14 +104,16 @@ static int read_post_norm(const qkv_model *model, int32_t layer, float **out, qk
 static int write_values(const study_inputs *in, int32_t layer, const qkv_tensor *v, size_t place,
                         float *states, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(in->model);
-    const int32_t per_group = info->n_head / info->n_kv_head;
+    qkv_layer_info shape = QKV_LAYER_INFO_INIT;
+    (void)qkv_model_get_layer(in->model, layer, &shape);
+    const int32_t per_group = shape.n_head / shape.n_kv_head;
     float *norm = NULL;
     int status = read_post_norm(in->model, layer, &norm, err);
-    for (int32_t h = 0; h < info->n_head && status == QKV_OK; h++) {
+    for (int32_t h = 0; h < shape.n_head && status == QKV_OK; h++) {
         float *state = states + (size_t)h * (size_t)info->n_embd;
-        const size_t row = place * (size_t)info->n_kv_head + (size_t)(h / per_group);
-        status = qkv_head_output(in->model, layer, h, v->data + row * (size_t)info->head_dim, state,
-                                 err);
+        const size_t row = place * (size_t)shape.n_kv_head + (size_t)(h / per_group);
+        status = qkv_head_output(in->model, layer, h, v->data + row * (size_t)shape.value_dim,
+                                 state, err);
         for (int32_t i = 0; norm && i < info->n_embd; i++) state[i] *= norm[i];
     }
     free(norm);
@@ -201,7 +203,9 @@ static int add_pair(head_scores *s, const study_inputs *in, const name_pair *p, 
         qkv_tensor v = QKV_TENSOR_INIT;
         status = qkv_study_reach(in, (double)s->n_layer + layer, 1, err);
         if (status != QKV_OK) break;
-        if (!qkv_result_get(result, 0, QKV_SITE_V, layer, &v))
+        qkv_layer_info shape = QKV_LAYER_INFO_INIT;
+        (void)qkv_model_get_layer(in->model, layer, &shape);
+        if (!qkv_result_get(result, 0, QKV_SITE_V, shape.kv_layer, &v))
             status = qkv_fail(err, QKV_ERR_PLAN, "layer %d has no values", (int)layer);
         else
             status = add_layer(s, in, p, layer, &v, &last, &at, err);

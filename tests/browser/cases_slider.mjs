@@ -309,16 +309,22 @@ export async function case_text_in_parts(stage) {
         if (request.url().endsWith('/api/generate')) asked.push(JSON.parse(request.postData()).n);
     });
     await page.goto(`${server.url}#l=2&h=1&e=v@2.g0=scale:0.5&gn=60`);
-    await page.waitForFunction(() => /^generating… (6|24) of 60 tokens$/.test(window.explorer.follow.verdict.textContent));
-    const early = await page.locator('.generated dd').allTextContents();
-    assert.equal(await page.locator('.follow-part .older-mark:visible').count() > 0, true, 'not all of it is there');
+    // Read at once: the rest may be there a moment later.
+    const seen = await page.waitForFunction(() => {
+        if (!/^generating… (6|24) of 60 tokens$/.test(window.explorer.follow.verdict.textContent)) return null;
+        const texts = [...document.querySelectorAll('.generated dd')].map((entry) => entry.textContent);
+        const marks = [...document.querySelectorAll('.follow-part .older-mark')];
+        return { texts, isMarked: marks.some((mark) => mark.getClientRects().length > 0) };
+    });
+    const early = await seen.jsonValue();
+    assert.equal(early.isMarked, true, 'not all of it is there');
     await stage.ready(page);
     assert.deepEqual(asked, [6, 24, 60]);
     const texts = JSON.parse(
         qkv(['generate', '-p', PROMPT, '-n', '60', '--variant', 'v@2.g0=scale:0.5', '--json']),
     )[0].variants.map(({ text }) => text);
     assert.deepEqual(await page.locator('.generated dd').allTextContents(), texts);
-    early.forEach((text, i) => assert.ok(text && texts[i].startsWith(text.replace(/\uFFFD$/, '')), text));
+    early.texts.forEach((text, i) => assert.ok(text && texts[i].startsWith(text.replace(/\uFFFD$/, '')), text));
     assert.equal(await page.locator('.older-mark:visible').count(), 0);
 }
 

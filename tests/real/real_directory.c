@@ -76,7 +76,7 @@ static void add(writer *w, shard *s, const char *gguf, const char *hf) {
 /* Which row of the GGUF file a row of transformers' is. */
 static int64_t stored_row(const writer *w, const qkv_gguf_tensor *t, int64_t row) {
     if (!strstr(t->name, ".attn_q.") && !strstr(t->name, ".attn_k.")) return row;
-    const int64_t d = w->model->hp.head_dim, channel = row % d;
+    const int64_t d = w->model->hp.largest.head_dim, channel = row % d;
     return row - channel + (channel < d / 2 ? 2 * channel : 2 * (channel - d / 2) + 1);
 }
 
@@ -141,8 +141,9 @@ static void put_config(const writer *w) {
                     "\"num_key_value_heads\":%d,\"max_position_embeddings\":%d,"
                     "\"vocab_size\":%d,\"rms_norm_eps\":%.9g,\"rope_theta\":%.9g,"
                     "\"tie_word_embeddings\":false,\"torch_dtype\":\"float32\"}\n",
-                    hp->n_embd, hp->n_ff, hp->n_layer, hp->n_head, hp->n_kv_head, hp->n_ctx,
-                    hp->n_vocab, (double)hp->norm_eps, (double)hp->rope[QKV_ROPE_GLOBAL].base);
+                    hp->n_embd, hp->largest.n_ff, hp->n_layer, hp->largest.n_head,
+                    hp->largest.n_kv_head, hp->n_ctx, hp->n_vocab, (double)hp->norm_eps,
+                    (double)hp->rope[QKV_ROPE_GLOBAL].base);
     FILE *file = create(w, "config.json");
     if (text.failed || fputs(text.data, file) < 0) give_up("config.json");
     finish(file, "config.json");

@@ -62,9 +62,8 @@ static void add_model(const char *path) {
 /* Files only: a process that is forked must find no threads. */
 static void list_models(void) {
     char path[512];
-#define ADD_FAMILY(name)                                                                           \
-    snprintf(path, sizeof path, "%s/vectors/%s/model.gguf", QKV_TEST_SOURCE_DIR, #name);           \
-    add_model(path);
+#define ADD_FAMILY(name, flags)                                                                    \
+    if ((flags)&HAS_GGUF) add_model(vector_model(#name));
     VECTOR_LIST(ADD_FAMILY)
 #undef ADD_FAMILY
     for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++) {

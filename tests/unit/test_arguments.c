@@ -147,6 +147,14 @@ static void test_model(void **state) {
     assert_null(qkv_model_get_info(NULL));
     assert_null(qkv_model_notice(NULL, 0));
     assert_int_equal(qkv_model_window(NULL, 0), 0);
+    qkv_layer_info layer = QKV_LAYER_INFO_INIT;
+    assert_int_equal(qkv_model_get_layer(NULL, 0, &layer), 0);
+    assert_int_equal(qkv_model_get_layer(m, 0, NULL), 0);
+    assert_int_equal(qkv_model_get_layer(m, -1, &layer), 0);
+    assert_int_equal(qkv_model_get_layer(m, beyond, &layer), 0);
+    assert_int_equal(qkv_model_get_layer(m, 0, &layer), 1);
+    assert_int_equal(layer.n_head, qkv_model_get_info(m)->n_head);
+    assert_int_equal(layer.kv_layer, 0);
     assert_int_equal(qkv_model_window(m, -1), 0);
     assert_int_equal(qkv_model_window(m, beyond), 0);
     double sink = 0;

@@ -22,12 +22,6 @@
 /* LONG: two blocks of queries, the second not full. */
 enum { T = JUDGE_TOKENS, LONG = 300 };
 
-static const char *model_of(const char *name) {
-    static char path[512];
-    snprintf(path, sizeof path, QKV_TEST_SOURCE_DIR "/vectors/%s/model.gguf", name);
-    return path;
-}
-
 /* A family with its cases: what the reference makes of each, and the library in a session that ran
  * nothing else. */
 typedef struct family {
@@ -191,7 +185,7 @@ static void check_long_prompt(const char *name) {
     int32_t tokens[LONG];
     char last[32];
     judge j;
-    judge_open(&j, stretched_model(model_of(name), LONG), 1);
+    judge_open(&j, stretched_model(vector_model(name), LONG), 1);
     for (int t = 0; t < LONG; t++) tokens[t] = 3 + (t * t + 5 * t) % (j.ref->V - 3);
     snprintf(last, sizeof last, "resid_post@%d", j.ref->n_layer - 1);
     const char *const captures[] = {"z@1", last, NULL};
@@ -219,7 +213,7 @@ static void check_long_prompt(const char *name) {
 static void windows_turn_unscaled(void **state) {
     (void)state;
     judge j;
-    judge_open(&j, yarn_model(model_of("olmo3")), 1);
+    judge_open(&j, yarn_model(vector_model("olmo3")), 1);
     qkv_result *result = judge_run(&j, (const char *const[]){NULL}, judge_everything(&j));
     judge_tensors(&j, result, 0, j.baseline, "baseline");
     qkv_result_free(result);
@@ -231,20 +225,52 @@ static void windows_turn_unscaled(void **state) {
 /* No folder sets clip_qkv. A limit that most heads reach, with one norm for all heads and without. */
 static void heads_within_a_limit(void **state) {
     (void)state;
-    check_family(limited_model(model_of("olmo"), 0.3f), 1);
-    check_family(limited_model(model_of("olmoe"), 0.3f), 2);
+    static const model_key limit = {"attention.clamp_kqv", MODEL_KEY_FLOAT, 0.3};
+    check_family(keyed_model(vector_model("olmo"), &limit, 1), 1);
+    check_family(keyed_model(vector_model("olmoe"), &limit, 1), 2);
 }
 
 /* ---- experts ---- */
 
+/* What no folder sets: experts in groups, shares that are not brought to a sum of 1. */
+static void other_routers(void **state) {
+    (void)state;
+    static const model_key groups[] = {{"expert_group_count", MODEL_KEY_INT, 2},
+                                       {"expert_group_used_count", MODEL_KEY_INT, 1}};
+    static const model_key shares = {"expert_weights_norm", MODEL_KEY_FLAG, 0};
+    check_family(keyed_model(vector_model("glm4_moe"), groups, 2), 0);
+    check_family(keyed_model(vector_model("glm4_moe"), &shares, 1), 1);
+}
+
+/* More experts than the groups that are used have. */
+static void groups_are_checked(void **state) {
+    (void)state;
+    static const model_key bad[][2] = {
+        {{"expert_group_count", MODEL_KEY_INT, 4}, {"expert_group_used_count", MODEL_KEY_INT, 2}},
+        {{"expert_group_count", MODEL_KEY_INT, 3}, {"expert_group_used_count", MODEL_KEY_INT, 3}}};
+    for (size_t i = 0; i < 2; i++) {
+        qkv_model *model = NULL;
+        qkv_error err = {0};
+        const char *path = keyed_model(vector_model("glm4_moe"), bad[i], 2);
+        assert_int_equal(qkv_model_open(&model, path, &err), QKV_ERR_FORMAT);
+        assert_non_null(strstr(err.message, "groups"));
+    }
+    static const model_key gating = {"expert_gating_func", MODEL_KEY_INT, 4};
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    const char *path = keyed_model(vector_model("glm4_moe"), &gating, 1);
+    assert_int_equal(qkv_model_open(&model, path, &err), QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "expert_gating_func is 4"));
+}
+
 static void experts_have_no_neurons(void **state) {
     (void)state;
-    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss", "qwen2_moe"};
+    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss", "qwen2_moe", "glm4_moe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         judge j;
         qkv_error err = {0};
         qkv_plan *plan = NULL;
-        judge_open(&j, model_of(names[i]), 1);
+        judge_open(&j, vector_model(names[i]), 1);
         expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
         assert_int_equal(qkv_plan_add_capture(plan, "mlp_act@0", &err), QKV_ERR_PLAN);
         assert_non_null(strstr(err.message, "experts"));
@@ -267,7 +293,7 @@ static void an_encoder_has_no_logits(void **state) {
     judge j;
     qkv_error err = {0};
     qkv_plan *plan = NULL;
-    judge_open(&j, model_of("bert"), 1);
+    judge_open(&j, vector_model("bert"), 1);
     expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
     expect_refused(qkv_plan_add_capture(plan, "logits", &err), &err);
     expect_refused(qkv_plan_add_capture(plan, "logits[-1]", &err), &err);
@@ -281,15 +307,15 @@ static void an_encoder_has_no_logits(void **state) {
 }
 
 enum {
-#define FAMILY_TURN(name) TURN_##name,
+#define FAMILY_TURN(name, flags) TURN_##name,
     VECTOR_LIST(FAMILY_TURN)
 #undef FAMILY_TURN
 };
 
-#define FAMILY_TEST(name)                                                                          \
+#define FAMILY_TEST(name, flags)                                                                   \
     static void family_##name(void **state) {                                                      \
         (void)state;                                                                               \
-        check_family(model_of(#name), TURN_##name);                                                \
+        check_family(vector_model(#name), TURN_##name);                                            \
     }                                                                                              \
     static void long_prompt_##name(void **state) {                                                 \
         (void)state;                                                                               \
@@ -299,11 +325,15 @@ VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
-    const struct CMUnitTest tests[] = {
-        VECTOR_LIST(FAMILY_ENTRY) cmocka_unit_test(windows_turn_unscaled),
-        cmocka_unit_test(heads_within_a_limit), cmocka_unit_test(an_encoder_has_no_logits),
-        cmocka_unit_test(experts_have_no_neurons)};
+#define FAMILY_ENTRY(name, flags)                                                                  \
+    cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
+    const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
+                                           cmocka_unit_test(windows_turn_unscaled),
+                                       cmocka_unit_test(heads_within_a_limit),
+                                       cmocka_unit_test(an_encoder_has_no_logits),
+                                       cmocka_unit_test(experts_have_no_neurons),
+                                       cmocka_unit_test(other_routers),
+                                       cmocka_unit_test(groups_are_checked)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -16,6 +16,7 @@
 #include "run/run.h"
 #include "support/compare.h"
 #include "support/dice.h"
+#include "support/expectations.h"
 #include "support/judge.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
@@ -167,10 +168,8 @@ static void check_cases(judge *j, const ref_cases *list) {
 }
 
 static void check_family(const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, QKV_TEST_SOURCE_DIR "/vectors/%s/model.gguf", name);
     judge j;
-    judge_open(&j, path, 1);
+    judge_open(&j, vector_model(name), 1);
     for (int turn = 0; turn < 3; turn++) {
         ref_cases *list = ref_make_cases_once(j.ref, T, turn);
         check_cases(&j, list);
@@ -179,21 +178,23 @@ static void check_family(const char *name) {
     judge_close(&j);
 }
 
-/* clang-format off */
-#define FAMILY_LIST(X) \
-    X(cohere) X(cohere2) X(falcon) X(falcon_mqa) X(gemma) X(gemma2) X(gemma3) X(gpt2) X(gpt_neox) \
-    X(gpt_neox_seq) X(gpt_oss) X(gpt_oss_yarn) X(granite) X(llama) X(llama3_rope) X(llama_gqa) \
-    X(mistral) X(mixtral) X(olmo2) X(phi) X(phi3) X(qwen2) X(qwen3) X(qwen3_moe) X(smollm3) \
-    X(stablelm) X(stablelm_par) X(starcoder2) X(seed_oss) X(ernie4_5) X(olmo3) X(arcee) \
-    X(gpt_bigcode) X(olmo) X(olmoe) X(granitemoe) X(qwen2_moe) X(glm4)
-/* clang-format on */
+static void check_encoder(const char *name) {
+    engine e;
+    qkv_generator *gen = NULL;
+    qkv_error err = {0};
+    engine_open(&e, vector_model(name), 1);
+    assert_int_equal(qkv_generator_new(&gen, e.model, (const int32_t[]){1, 2}, 2, NULL, &err),
+                     QKV_ERR_PLAN);
+    assert_non_null(strstr(err.message, "has no next token"));
+    engine_close(&e);
+}
 
-#define FAMILY_TEST(name)                                                                          \
+#define FAMILY_TEST(name, flags)                                                                   \
     static void family_##name(void **state) {                                                      \
         (void)state;                                                                               \
-        check_family(#name);                                                                       \
+        (flags) & GENERATES ? check_family(#name) : check_encoder(#name);                          \
     }
-FAMILY_LIST(FAMILY_TEST)
+VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 /* ---- kinds of models that the families do not have ---- */
@@ -617,13 +618,6 @@ static void mistakes(void **state) {
     assert_non_null(qkv_generator_logits(gen, 0));
     qkv_generator_free(gen);
     judge_close(&j);
-
-    engine e;
-    engine_open(&e, QKV_TEST_SOURCE_DIR "/vectors/bert/model.gguf", 1);
-    assert_int_equal(qkv_generator_new(&gen, e.model, (const int32_t[]){1, 2}, 2, NULL, &err),
-                     QKV_ERR_PLAN);
-    assert_non_null(strstr(err.message, "has no next token"));
-    engine_close(&e);
 }
 
 static void explanations(void **state) {
@@ -649,9 +643,9 @@ static void explanations(void **state) {
 }
 
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(family_##name),
+#define FAMILY_ENTRY(name, flags) cmocka_unit_test(family_##name),
     const struct CMUnitTest tests[] = {
-        FAMILY_LIST(FAMILY_ENTRY) cmocka_unit_test(other_models),
+        VECTOR_LIST(FAMILY_ENTRY) cmocka_unit_test(other_models),
         cmocka_unit_test(keys_turn_anew),
         cmocka_unit_test(windows_drop_tokens),
         cmocka_unit_test(memory_ends_at_the_window),

@@ -15,6 +15,7 @@
 #include "reference/ref_model.h"
 #include "support/engine.h"
 #include "support/expectations.h"
+#include "support/scratch.h"
 
 static qkv_error err;
 
@@ -137,7 +138,7 @@ static void check_family(const char *name) {
     expectations_close(&x);
 }
 
-#define FAMILY_TEST(name)                                                                          \
+#define FAMILY_TEST(name, flags)                                                                   \
     static void written_by_##name(void **state) {                                                  \
         (void)state;                                                                               \
         check_family(#name);                                                                       \
@@ -146,8 +147,8 @@ VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(written_by_##name),
+#define FAMILY_ENTRY(name, flags) cmocka_unit_test(written_by_##name),
     const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)};
 #undef FAMILY_ENTRY
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

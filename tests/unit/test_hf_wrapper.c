@@ -30,6 +30,11 @@ static const char *const others[] = {"vision_tower.vision_model.embeddings.patch
                                      "multi_modal_projector.mm_soft_emb_norm.weight", NULL};
 static const char *const newer_others[] = {"model.vision_tower.vision_model.patch.weight",
                                            "model.image_newline", NULL};
+static const char *const visual[] = {"model.visual.patch_embed.proj.weight",
+                                     "model.visual.merger.norm.weight", NULL};
+static const char *const old_visual[] = {"visual.patch_embed.proj.weight", NULL};
+static const char *const connected[] = {"model.vision_model.patch.weight",
+                                        "model.connector.modality_projection.proj.weight", NULL};
 static const char *const nothing[] = {NULL};
 
 /* Version 4 of transformers: all of it below language_model. */
@@ -48,6 +53,16 @@ static void rename_astray(char out[256], const char *name) {
     snprintf(out, 256, "%s%s", is_norm ? "somewhere." : "language_model.", name);
 }
 
+/* Qwen 2 VL before version 4.52: as the language part alone, and the images' part beside it. */
+static void rename_nothing(char out[256], const char *name) {
+    snprintf(out, 256, "%s", name);
+}
+
+static void rename_text_model(char out[256], const char *name) {
+    const int inside = strncmp(name, "model.", 6) == 0;
+    snprintf(out, 256, "%s%s", inside ? "model.text_model." : "", inside ? name + 6 : name);
+}
+
 /* The config of a larger model; what its text_config leaves out is the default of its class. */
 static json_t *wrap_config(const char *family, const char *wrapper, const char *const *left_out) {
     json_t *text = hf_directory_config(family);
@@ -55,6 +70,26 @@ static json_t *wrap_config(const char *family, const char *wrapper, const char *
     return json_pack("{s:[s], s:s, s:{s:i, s:s}, s:i, s:o}", "architectures", wrapper, "model_type",
                      "larger", "vision_config", "hidden_size", 1152, "model_type", "siglip",
                      "image_token_index", 7, "text_config", text);
+}
+
+/* The same as it was saved once: all settings side by side. */
+static json_t *flat_config(const char *family, const char *wrapper) {
+    json_t *config = hf_directory_config(family);
+    json_object_set_new(config, "architectures", json_pack("[s]", wrapper));
+    json_object_set_new(config, "model_type", json_string("larger"));
+    json_object_set_new(config, "vision_config", json_pack("{s:i}", "hidden_size", 1152));
+    json_object_set_new(config, "vision_start_token_id", json_integer(3));
+    return config;
+}
+
+/* Positions of text are equal in all three sections. */
+static void add_sections(json_t *config, const char *type) {
+    json_t *text = json_object_get(config, "text_config");
+    if (!text) text = config;
+    json_t *rope = json_object_get(text, "rope_parameters");
+    if (!rope) json_object_set_new(text, "rope_scaling", rope = json_object());
+    json_object_set_new(rope, "rope_type", json_string(type));
+    json_object_set_new(rope, "mrope_section", json_pack("[i,i,i]", 2, 2, 2));
 }
 
 static qkv_result *run_directory(engine *e) {
@@ -102,29 +137,62 @@ static const struct {
     void (*rename)(char out[256], const char *name);
     const char *const *others;
     const char *notice;
+    int is_flat;
+    const char *sections; /* the type of RoPE that has them; NULL: there are none */
 } wrapped[] = {
     {"gemma3",
      "Gemma3ForConditionalGeneration",
-     {"architectures", "rms_norm_eps", "hidden_activation", "tie_word_embeddings", NULL},
+     {"architectures", "rms_norm_eps", "hidden_activation", "tie_word_embeddings"},
      rename_older,
      others,
-     "only the language part of Gemma3ForConditionalGeneration is used; tensors left out: 2 of "
-     "vision_tower, 1 of multi_modal_projector"},
+     .notice =
+         "only the language part of Gemma3ForConditionalGeneration is used; tensors left out: 2 of "
+         "vision_tower, 1 of multi_modal_projector"},
     {"gemma3",
      "Gemma3ForConditionalGeneration",
-     {"model_type", NULL},
+     {"model_type"},
      rename_newer,
      newer_others,
-     "only the language part of Gemma3ForConditionalGeneration is used; tensors left out: 1 of "
-     "vision_tower, 1 of image_newline"},
+     .notice =
+         "only the language part of Gemma3ForConditionalGeneration is used; tensors left out: 1 of "
+         "vision_tower, 1 of image_newline"},
     {"mistral",
      "Mistral3ForConditionalGeneration",
-     {"architectures", NULL},
+     {"architectures"},
      rename_older,
      nothing,
-     "only the language part of Mistral3ForConditionalGeneration is used"},
-    {"llama", "LlavaForConditionalGeneration", {NULL}, rename_newer, others, NULL},
-    {"qwen2", "LlavaOnevisionForConditionalGeneration", {NULL}, rename_older, others, NULL},
+     .notice = "only the language part of Mistral3ForConditionalGeneration is used"},
+    {"llama", "LlavaForConditionalGeneration", {NULL}, rename_newer, others, .is_flat = 0},
+    {"qwen2", "LlavaOnevisionForConditionalGeneration", {NULL}, rename_older, others, .is_flat = 0},
+    {"qwen2", "InternVLForConditionalGeneration", {NULL}, rename_older, others, .is_flat = 0},
+    {"llama",
+     "SmolVLMForConditionalGeneration",
+     {NULL},
+     rename_text_model,
+     connected,
+     .is_flat = 0},
+    {"qwen2",
+     "Qwen2VLForConditionalGeneration",
+     {"model_type"},
+     rename_newer,
+     visual,
+     .notice =
+         "only the language part of Qwen2VLForConditionalGeneration is used; tensors left out: 2 of "
+         "visual",
+     .sections = "mrope"},
+    {"qwen2",
+     "Qwen2_5_VLForConditionalGeneration",
+     {NULL},
+     rename_nothing,
+     old_visual,
+     .is_flat = 1,
+     .sections = "mrope"},
+    {"qwen3",
+     "Qwen3VLForConditionalGeneration",
+     {"model_type"},
+     rename_newer,
+     visual,
+     .sections = "default"},
 };
 
 static void wrappers(void **state) {
@@ -139,7 +207,10 @@ static void wrappers(void **state) {
         assert_null(qkv_model_notice(alone.model, 0));
         assert_string_equal(alone.info->notices, "");
         json_decref(config);
-        config = wrap_config(wrapped[i].family, wrapped[i].wrapper, wrapped[i].left_out);
+        config = wrapped[i].is_flat
+                     ? flat_config(wrapped[i].family, wrapped[i].wrapper)
+                     : wrap_config(wrapped[i].family, wrapped[i].wrapper, wrapped[i].left_out);
+        if (wrapped[i].sections) add_sections(config, wrapped[i].sections);
         hf_directory_write_config(config);
         hf_directory_wrap_weights(wrapped[i].family, wrapped[i].rename, wrapped[i].others);
         convert_directory("inside.gguf");

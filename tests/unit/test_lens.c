@@ -17,6 +17,7 @@
 #include "run/unembed.h"
 #include "support/engine.h"
 #include "support/expectations.h"
+#include "support/scratch.h"
 
 static qkv_error err;
 
@@ -160,7 +161,7 @@ static void check_family(const char *name) {
     expectations_close(&x);
 }
 
-#define FAMILY_TEST(name)                                                                          \
+#define FAMILY_TEST(name, flags)                                                                   \
     static void lens_of_##name(void **state) {                                                     \
         (void)state;                                                                               \
         check_family(#name);                                                                       \
@@ -169,8 +170,8 @@ VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(lens_of_##name),
+#define FAMILY_ENTRY(name, flags) cmocka_unit_test(lens_of_##name),
     const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)};
 #undef FAMILY_ENTRY
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -14,6 +14,7 @@
 #include "run/run.h"
 #include "support/compare.h"
 #include "support/expectations.h"
+#include "support/scratch.h"
 
 /* clang-format off */
 #define Q QKV_SITE_Q
@@ -63,6 +64,7 @@ static void check_run(const ref_model *m, const expected_prompt *prompt, const e
         ref_forward(m, prompt->tokens, (int)prompt->n_tokens, known[i].edits, known[i].n, NULL);
     for (int il = 0; il < m->n_layer; il++) {
         const file_tensor *expected = &run->pattern[il];
+        if (!expected->data) continue; /* no attention */
         const difference d =
             compare_to_doubles(expected->data, r->site[QKV_SITE_PATTERN][il], expected->count);
         if (d.max > 2e-5) fail_msg("'%s': pattern of layer %d: %g", run->edits, il, d.max);
@@ -82,7 +84,7 @@ static void check_sites(const ref_model *m, const expectations *e, const expecte
         for (int il = 0; il < m->n_layer; il++) {
             const qkv_site site = qkv_site_by_name(names[s]);
             file_tensor expected;
-            assert_true(expected_site(e, prompt, names[s], il, &expected));
+            if (!expected_site(e, prompt, names[s], il, &expected)) continue; /* test_vectors.c */
             const size_t n = ref_site_count(m, site, (int)prompt->n_tokens);
             assert_int_equal(expected.count, n);
             const difference d = compare_to_doubles(expected.data, r->site[site][il], n);
@@ -104,7 +106,7 @@ static void check_family(const char *name) {
     expectations_close(&e);
 }
 
-#define FAMILY_TEST(name)                                                                          \
+#define FAMILY_TEST(name, flags)                                                                   \
     static void reference_of_##name(void **state) {                                                \
         (void)state;                                                                               \
         check_family(#name);                                                                       \
@@ -113,8 +115,8 @@ VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(reference_of_##name),
+#define FAMILY_ENTRY(name, flags) cmocka_unit_test(reference_of_##name),
     const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)};
 #undef FAMILY_ENTRY
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -20,8 +20,6 @@
 #include "support/expectations.h"
 #include "support/scratch.h"
 
-#define VECTORS QKV_TEST_SOURCE_DIR "/vectors/"
-
 /* scratch_path's own text is used again after some calls, and there are many here. */
 static void keep_path(char out[512], const char *name) {
     snprintf(out, 512, "%s", scratch_path(name));
@@ -79,12 +77,12 @@ static void every_family(void **state) {
     static const char *const types[] = {"f16", "bf16", "q8_0", "q4_0", "iq4_nl", "q4_K"};
     char path[512];
     keep_path(path, "family.gguf");
-#define FAMILY_FOLDER(name) VECTORS #name "/model.gguf",
+#define FAMILY_FOLDER(name, flags) #name,
     static const char *const models[] = {VECTOR_LIST(FAMILY_FOLDER)};
 #undef FAMILY_FOLDER
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-            convert(models[m], path, types[t]);
+            convert(vector_model(models[m]), path, types[t]);
             check_file(path, models[m]);
         }
     }

@@ -5,8 +5,8 @@
  * (run/graph/forward.c) reads these fields, or asks whether a weight is there, and never which family it
  * is. Adding a family is one file with a const qkv_family and one line in QKV_FAMILY_LIST.
  *
- * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d,
- * S = Q + 2K (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
+ * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d, U and Z
+ * the same of values (G and H times their width), S = Q + K + U (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
  * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs, * any.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
@@ -27,12 +27,12 @@
     X(Q_BIAS, "attn_q.bias", "Q")                                                                  \
     X(K, "attn_k.weight", "DK")                                                                    \
     X(K_BIAS, "attn_k.bias", "K")                                                                  \
-    X(V, "attn_v.weight", "DK")                                                                    \
-    X(V_BIAS, "attn_v.bias", "K")                                                                  \
+    X(V, "attn_v.weight", "DU")                                                                    \
+    X(V_BIAS, "attn_v.bias", "U")                                                                  \
     X(Q_NORM, "attn_q_norm.weight", "d")                                                           \
     X(K_NORM, "attn_k_norm.weight", "d")                                                           \
     X(SINKS, "attn_sinks.weight", "H")                                                             \
-    X(O, "attn_output.weight", "QD")                                                               \
+    X(O, "attn_output.weight", "ZD")                                                               \
     X(O_BIAS, "attn_output.bias", "D")                                                             \
     X(POST_ATTN_NORM, "post_attention_norm.weight", "D")                                           \
     X(ATTN_OUT_NORM, "attn_output_norm.weight", "D")                                               \
@@ -47,6 +47,7 @@
     X(DOWN_BIAS, "ffn_down.bias", "D")                                                             \
     X(ROUTER, "ffn_gate_inp.weight", "DE")                                                         \
     X(ROUTER_BIAS, "ffn_gate_inp.bias", "E")                                                       \
+    X(CHOICE_BIAS, "exp_probs_b.bias", "E")                                                        \
     X(GATE_EXPERTS, "ffn_gate_exps.weight", "DfE")                                                 \
     X(GATE_EXPERTS_BIAS, "ffn_gate_exps.bias", "fE")                                               \
     X(UP_EXPERTS, "ffn_up_exps.weight", "DfE")                                                     \
@@ -95,6 +96,11 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
 #define QKV_HAS_EXPERTS                                                                            \
     (QKV_HAS(ROUTER) | QKV_HAS(GATE_EXPERTS) | QKV_HAS(UP_EXPERTS) | QKV_HAS(DOWN_EXPERTS))
 #define QKV_HAS_SHARED_EXPERT (QKV_HAS(SHARED_GATE) | QKV_HAS(SHARED_UP) | QKV_HAS(SHARED_DOWN))
+/* All that a layer without experts lacks where others have them. */
+#define QKV_HAS_EXPERT_PARTS                                                                       \
+    (QKV_HAS_EXPERTS | QKV_HAS_SHARED_EXPERT | QKV_HAS(ROUTER_BIAS) | QKV_HAS(CHOICE_BIAS) |       \
+     QKV_HAS(GATE_EXPERTS_BIAS) | QKV_HAS(UP_EXPERTS_BIAS) | QKV_HAS(DOWN_EXPERTS_BIAS) |          \
+     QKV_HAS(SHARED_ROUTER))
 /* What the layers of the llama kind consist of. */
 #define QKV_HAS_LLAMA_LAYER                                                                        \
     (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS(O) | QKV_HAS(FFN_NORM) | QKV_HAS_GATED_MLP)
@@ -120,7 +126,10 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
     X(EXPERT_SCALE, "expert_weights_scale")                                                        \
     X(EXPERT_GATING, "expert_gating_func")                                                         \
     X(DENSE_LAYERS, "leading_dense_block_count")                                                   \
-    X(YARN_LOG, "rope.scaling.yarn_log_multiplier")
+    X(EXPERT_PERIOD, "interleave_moe_layer_step")                                                  \
+    X(LATER_LAYERS, "nextn_predict_layers")                                                        \
+    X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
+    X(SHARED_KV, "attention.shared_kv_layers")
 
 #define QKV_KEY_ENUM(id, key) QKV_KEY_##id,
 enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };
@@ -137,6 +146,14 @@ typedef enum qkv_activation {
     QKV_ACT_RELU_SQUARED,
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
+
+/* What a router makes of its scores; see run/graph/router.c. */
+typedef enum qkv_router_kind {
+    QKV_ROUTER_SOFTMAX,
+    QKV_ROUTER_SIGMOID,
+    QKV_ROUTER_MIXER,
+    QKV_ROUTER_COUNT
+} qkv_router_kind;
 
 typedef enum qkv_mlp_kind {
     QKV_MLP_PLAIN,
@@ -188,6 +205,10 @@ typedef struct qkv_family {
     /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
      * that they are brought to a sum of 1, as they are elsewhere. */
     int experts_keep_shares;
+    qkv_router_kind
+        router; /* unless the key expert_gating_func, where the family reads it, names another */
+    int router_on_input; /* experts' inputs are multiplied by their shares, not their outputs */
+    int groups_by_best;  /* groups of experts count as much as their best one, not their best two */
     /* Norms that files have no weights of: they are bound to ones. */
     uint64_t layer_ones, model_ones;
     uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
@@ -229,6 +250,8 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
+    X(glm4moe)                                                                                     \
+    X(minimax_m2)                                                                                  \
     X(bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;

@@ -12,6 +12,15 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+/* Of Qwen 2 VL and Qwen 2.5 VL. */
+#define VISION_DEFAULTS                                                                            \
+    "{\"rms_norm_eps\": 1e-5, \"use_sliding_window\": false, \"sliding_window\": 4096,"            \
+    " \"max_window_layers\": 80}"
+#define VISION_PART_DEFAULTS                                                                       \
+    "{\"hidden_size\": 8192, \"intermediate_size\": 29568, \"num_hidden_layers\": 80,"             \
+    " \"num_attention_heads\": 64, \"num_key_value_heads\": 8,"                                    \
+    " \"max_position_embeddings\": 32768, \"tie_word_embeddings\": false}"
+
 static const qkv_hf_class hf_classes[] = {
     {"qwen2", "Qwen2ForCausalLM",
      "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"sliding_window\": 4096,"
@@ -19,6 +28,8 @@ static const qkv_hf_class hf_classes[] = {
      "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
      " \"num_attention_heads\": 32, \"num_key_value_heads\": 32,"
      " \"max_position_embeddings\": 32768, \"tie_word_embeddings\": false}"},
+    {"qwen2_vl_text", "Qwen2ForCausalLM", VISION_DEFAULTS, VISION_PART_DEFAULTS},
+    {"qwen2_5_vl_text", "Qwen2ForCausalLM", VISION_DEFAULTS, VISION_PART_DEFAULTS},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -15,6 +15,12 @@ static const qkv_hf_class hf_classes[] = {
      "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
      " \"num_attention_heads\": 32, \"num_key_value_heads\": 32,"
      " \"max_position_embeddings\": 32768, \"tie_word_embeddings\": false}"},
+    {"qwen3_vl_text", "Qwen3ForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"head_dim\": 128,"
+     " \"rope_theta\": 500000.0}",
+     "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"num_key_value_heads\": 32,"
+     " \"max_position_embeddings\": 128000, \"tie_word_embeddings\": false}"},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -168,6 +168,7 @@ static const char *name_architecture(const qkv_hf_config *config) {
 
 /* The class of the architecture; the family's first where it has none of its own. */
 static const qkv_hf_class *class_of(const qkv_hf_config *config) {
+    if (config->part) return config->part;
     for (const qkv_hf_class *c = config->hf->classes; c->model_type; c++) {
         if (strcmp(c->architecture, config->architecture) == 0) return c;
     }
@@ -245,7 +246,7 @@ static int take_any_int(qkv_hf_config *config, const char *const *names, int no_
     X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv")
 
 #define EXPERT_INTS(X)                                                                             \
-    X(n_expert, "expert_count", 0, "num_local_experts", "num_experts")                             \
+    X(n_expert, "expert_count", 0, "num_local_experts", "num_experts", "n_routed_experts")         \
     X(n_used, "expert_used_count", 0, "num_experts_per_tok")
 
 /* A dense model's class does not read the settings of experts. */

@@ -135,6 +135,8 @@ struct qkv_hf {
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
     int partial_rotary;         /* RoPE may turn a part of the channels */
+    const char *rotary_width;   /* the setting that says how many, where no share is given */
+    int leaves_later_layers;    /* layers past the last one predict further tokens, and are left out */
     int fixed_activation;       /* the class does not read its name */
     int yarn_is_longrope;       /* an old name */
     int window;                 /* set of qkv_hf_window; 0: there is none */
@@ -148,12 +150,14 @@ struct qkv_hf {
 typedef struct qkv_hf_wrapper {
     const char *architecture;
     const char *text_type; /* the model_type of a text_config that does not say it */
+    int may_be_flat;       /* once it was saved without text_config, all settings side by side */
 } qkv_hf_wrapper;
 
 struct qkv_hf_config {
     json_t *settings; /* what no code has asked for yet */
     json_t *outer;    /* the same of the model that this is the language part of, or NULL */
     const qkv_hf_wrapper *wrapper; /* that model, or NULL */
+    const qkv_hf_class *part;      /* the class of its language part, or NULL */
     qkv_text ignored;              /* names of settings without effect */
     size_t n_ignored;
     const char *path;         /* of config.json */

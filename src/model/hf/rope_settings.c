@@ -16,6 +16,7 @@ typedef struct rope {
     qkv_hf_config scaling; /* its settings are those of the scaling; for the take functions */
     const char *object;    /* what the config calls them */
     double base, local_base, part; /* part: of the channels that turn */
+    int has_part;                  /* it was said */
     int64_t dims;
 } rope;
 
@@ -41,6 +42,7 @@ static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
     const int n = r->config->hf->partial_rotary ? 3 : 1;
     int found = take_any_float(from, base_names, n, &r->base, err);
     if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
+    r->has_part |= found > 0;
     return found < 0 ? found : QKV_OK;
 }
 
@@ -246,6 +248,13 @@ static int write_nothing(rope *r, qkv_error *err) {
     return QKV_OK;
 }
 
+/* M-RoPE turns by three positions, of time, height and width. Those of text are equal, which makes it plain
+ * RoPE; the sections say which pair turns by which position. */
+static void skip_sections(const rope *r) {
+    json_object_del(r->scaling.settings, "mrope_section");
+    json_object_del(r->scaling.settings, "mrope_interleaved");
+}
+
 static const struct scaling_kind {
     const char *name;
     int (*write)(rope *r, qkv_error *err);
@@ -262,11 +271,13 @@ static int write_scaling(rope *r, qkv_error *err) {
     int status = QKV_OK, known = 0;
     if (!type && !old) name = "default";
     if (name && r->config->hf->yarn_is_longrope && strcmp(name, "yarn") == 0) name = "longrope";
+    if (name && r->config->part && strcmp(name, "mrope") == 0) name = "default";
     for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds && !known; i++) {
         if (strcmp(kinds[i].name, name) != 0) continue;
         known = 1;
         status = kinds[i].write(r, err);
     }
+    skip_sections(r);
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: scaling of RoPE of type '%.40s'; default, linear, dynamic, yarn, "
@@ -286,8 +297,21 @@ static void ignore_rest(const rope *r) {
     }
 }
 
+/* Where no share is given, the number of channels may be. */
+static int take_width(rope *r, qkv_error *err) {
+    qkv_hf_config *config = r->config;
+    int64_t width = 0;
+    if (!config->hf->rotary_width) return QKV_OK;
+    const int found =
+        qkv_hf_take_int(config, config->hf->rotary_width, 2, config->head_dim, &width, err);
+    if (found > 0 && !r->has_part) r->part = (double)width / (double)config->head_dim;
+    return found < 0 ? found : QKV_OK;
+}
+
 static int write_numbers(rope *r, qkv_error *err) {
     qkv_hf_config *config = r->config;
+    const int status = take_width(r, err);
+    if (status != QKV_OK) return status;
     if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !config->hf->partial_rotary))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: RoPE on %g of the channels is not supported for %s", config->path,

@@ -13,25 +13,38 @@
 #include "model/hf/hf.h"
 
 const qkv_hf_wrapper qkv_hf_wrappers[] = {
-    {"Gemma3ForConditionalGeneration", "gemma3_text"},
-    {"LlavaForConditionalGeneration", "llama"},
-    {"LlavaNextForConditionalGeneration", "llama"},
-    {"LlavaOnevisionForConditionalGeneration", "qwen2"},
-    {"Mistral3ForConditionalGeneration", "mistral"},
-    {"VipLlavaForConditionalGeneration", "llama"},
-    {NULL, NULL},
+    {"Gemma3ForConditionalGeneration", "gemma3_text", 0},
+    {"Idefics3ForConditionalGeneration", "llama", 0},
+    {"InternVLForConditionalGeneration", "qwen2", 0},
+    {"LlavaForConditionalGeneration", "llama", 0},
+    {"LlavaNextForConditionalGeneration", "llama", 0},
+    {"LlavaOnevisionForConditionalGeneration", "qwen2", 0},
+    {"Mistral3ForConditionalGeneration", "mistral", 0},
+    {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", 1},
+    {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", 1},
+    {"Qwen3VLForConditionalGeneration", "qwen3_vl_text", 0},
+    {"SmolVLMForConditionalGeneration", "llama", 0},
+    {"VipLlavaForConditionalGeneration", "llama", 0},
+    {NULL, NULL, 0},
 };
 
 /* As versions 4 and 5 of transformers save them; the last two are of the output, and of a model that
  * was saved without it. */
-const char *const qkv_hf_text_prefixes[] = {"language_model.model.", "model.language_model.",
-                                            "language_model.", "", NULL};
+const char *const qkv_hf_text_prefixes[] = {"language_model.model.",
+                                            "model.language_model.",
+                                            "language_model.",
+                                            "model.text_model.",
+                                            "model.",
+                                            "",
+                                            NULL};
 
-const char *const qkv_hf_other_parts[] = {"vision_tower", "multi_modal_projector", "image_newline",
-                                          NULL};
+const char *const qkv_hf_other_parts[] = {
+    "vision_tower",          "vision_model",  "visual", "connector",
+    "multi_modal_projector", "image_newline", NULL};
 
 const char *const qkv_hf_other_settings[] = {
     "boi_token_index",
+    "downsample_ratio",
     "eoi_token_index",
     "ignore_index",
     "image_grid_pinpoints",
@@ -42,15 +55,20 @@ const char *const qkv_hf_other_settings[] = {
     "multimodal_projector_bias",
     "projector_hidden_act",
     "projector_layernorm_eps",
+    "scale_factor",
     "spatial_merge_size",
     "tie_word_embeddings", /* where text_config does not say it */
     "use_image_newline_parameter",
+    "video_token_id",
     "video_token_index",
     "vision_aspect_ratio",
     "vision_config",
+    "vision_end_token_id",
     "vision_feature_layer",
     "vision_feature_layers",
     "vision_feature_select_strategy",
+    "vision_start_token_id",
+    "vision_token_id",
     NULL,
 };
 
@@ -65,30 +83,50 @@ static const qkv_hf_wrapper *find_wrapper(const json_t *settings) {
 
 /* The architecture that the language part would be alone; and whether its output is tied may stand
  * outside. */
-static int complete(const qkv_hf_config *config, const qkv_hf_class *text, qkv_error *err) {
+static int complete(const qkv_hf_config *config, qkv_error *err) {
     json_t *tied = json_object_get(config->outer, "tie_word_embeddings");
-    int failed =
-        qkv_json_put(config->settings, "architectures", json_pack("[s]", text->architecture)) != 0;
+    int failed = qkv_json_put(config->settings, "architectures",
+                              json_pack("[s]", config->part->architecture)) != 0;
     if (json_is_boolean(tied) && !json_object_get(config->settings, "tie_word_embeddings"))
         failed |= qkv_json_put(config->settings, "tie_word_embeddings", json_incref(tied)) != 0;
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
-int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err) {
-    config->wrapper = find_wrapper(config->settings);
-    if (!config->wrapper) return QKV_OK;
+/* Without text_config, the settings of all parts stand side by side: those of the others move out. */
+static int split_flat(qkv_hf_config *config, qkv_error *err) {
+    config->outer = json_object();
+    if (!config->outer) return qkv_fail_memory(err);
+    json_object_del(config->settings, "model_type"); /* of the whole */
+    for (const char *const *name = qkv_hf_other_settings; *name; name++) {
+        json_t *value = json_incref(json_object_get(config->settings, *name));
+        json_object_del(config->settings, *name);
+        if (value && qkv_json_put(config->outer, *name, value) != 0) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
+static int take_text_config(qkv_hf_config *config, qkv_error *err) {
     config->outer = config->settings;
     config->settings = qkv_json_copy(json_object_get(config->outer, "text_config"));
     json_object_del(config->outer, "text_config");
-    if (!json_is_object(config->settings))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s without an object text_config", config->path,
-                        config->wrapper->architecture);
+    if (json_is_object(config->settings)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s without an object text_config", config->path,
+                    config->wrapper->architecture);
+}
+
+int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err) {
+    config->wrapper = find_wrapper(config->settings);
+    if (!config->wrapper) return QKV_OK;
+    const int is_flat =
+        config->wrapper->may_be_flat && !json_object_get(config->settings, "text_config");
+    const int status = is_flat ? split_flat(config, err) : take_text_config(config, err);
+    if (status != QKV_OK) return status;
     const json_t *given = json_object_get(config->settings, "model_type");
     const char *type = given ? json_string_value(given) : config->wrapper->text_type;
-    const qkv_hf_class *text = type ? qkv_hf_class_find(type) : NULL;
-    if (!text || !text->part_defaults)
+    config->part = type ? qkv_hf_class_find(type) : NULL;
+    if (!config->part || !config->part->part_defaults)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: %s with a language part of type '%.60s' is not supported",
                         config->path, config->wrapper->architecture, type ? type : "?");
-    return complete(config, text, err);
+    return complete(config, err);
 }

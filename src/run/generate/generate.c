@@ -119,11 +119,11 @@ static int32_t heads_of(const qkv_plan *plan, const qkv_variant *variant, int32_
     const qkv_hparams *hp = &plan->model->hp;
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_selector *where = &variant->edits[i].where;
-        if (qkv_selector_splits(where, hp) && where->layers[il] &&
+        if (where->layers && where->layers[il] && qkv_selector_splits(where, hp, il) &&
             qkv_site_reaches(hp, where->site, il, site, il))
-            return hp->n_head;
+            return hp->layers[il].n_head;
     }
-    return hp->n_kv_head;
+    return hp->layers[il].n_kv_head;
 }
 
 /* Does the variant drop keys in the layer by what it remembers of earlier rows? */
@@ -143,7 +143,9 @@ static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
     if (needs_all_keys(plan, il)) window = 0;
     layer->k_heads = heads_of(plan, of, il, QKV_SITE_K_ROT);
     layer->v_heads = heads_of(plan, of, il, QKV_SITE_V);
-    layer->q_heads = plan->model->hp.n_head;
+    layer->k_width = plan->model->hp.layers[il].head_dim;
+    layer->v_width = plan->model->hp.layers[il].value_dim;
+    layer->q_heads = plan->model->hp.layers[il].n_head;
     layer->keep_tokens = keeps_keys(of, il) ? n : 0;
     layer->capacity = qkv_kv_capacity(n, window, QKV_GENERATOR_CHUNK);
     layer->bounded = layer->capacity < qkv_kv_capacity(n, 0, 0);
@@ -505,7 +507,7 @@ static size_t cache_size(const qkv_generator *gen, size_t variant, int32_t from)
     const qkv_hparams *hp = &gen->plan->model->hp;
     size_t size = 0;
     for (int32_t il = from; il < hp->n_layer && !gen->recompute; il++)
-        size += qkv_kv_layer_size(&gen->branches[variant].cache.layers[il], hp->head_dim);
+        size += qkv_kv_layer_size(&gen->branches[variant].cache.layers[il]);
     return size;
 }
 

@@ -35,8 +35,7 @@ int qkv_generator_allocate(qkv_generator *gen, size_t variant, qkv_error *err) {
     int status = QKV_OK;
     for (int32_t il = branch->shares ? branch->join : 0; il < hp_of(gen)->n_layer; il++) {
         qkv_kv_layer *layer = &branch->cache.layers[il];
-        if (status == QKV_OK && !layer->k)
-            status = qkv_kv_layer_allocate(layer, hp_of(gen)->head_dim, err);
+        if (status == QKV_OK && !layer->k) status = qkv_kv_layer_allocate(layer, err);
     }
     return status;
 }
@@ -44,7 +43,6 @@ int qkv_generator_allocate(qkv_generator *gen, size_t variant, qkv_error *err) {
 /* The text of a variant goes its own way: what it had in common with the baseline is copied. */
 static int part_from_baseline(qkv_generator *gen, size_t variant, qkv_error *err) {
     qkv_branch *branch = &gen->branches[variant];
-    const int64_t d = hp_of(gen)->head_dim;
     branch->shares = 0;
     int status = qkv_generator_allocate(gen, variant, err);
     if (status != QKV_OK) {
@@ -52,7 +50,7 @@ static int part_from_baseline(qkv_generator *gen, size_t variant, qkv_error *err
         return status;
     }
     for (int32_t il = 0; il < branch->join && il < hp_of(gen)->n_layer; il++)
-        qkv_kv_layer_copy(&branch->cache.layers[il], &gen->branches[0].cache.layers[il], d);
+        qkv_kv_layer_copy(&branch->cache.layers[il], &gen->branches[0].cache.layers[il]);
     return QKV_OK;
 }
 
@@ -115,11 +113,14 @@ static int64_t list_members(qkv_generator *gen, int64_t *n_members) {
 static double pass_bytes(const qkv_generator *gen, int64_t tokens, int64_t members, int64_t rows,
                          int64_t keys) {
     const qkv_hparams *hp = hp_of(gen);
-    const double heads = (double)(hp->n_head + 2 * hp->n_kv_head) * hp->head_dim;
+    const qkv_layer_shape *shape = &hp->largest;
+    const double heads = (double)(shape->n_head + shape->n_kv_head) * shape->head_dim +
+                         (double)shape->n_kv_head * shape->value_dim;
     const double chosen = (double)hp->n_expert_used * (hp->n_ff_expert + hp->n_embd);
     const double copies = 3.0 * (double)qkv_plan_most_copies(gen->plan) * hp->n_embd;
-    const double row = 4.0 * hp->n_embd + 3 * heads + 3 * (hp->n_ff + chosen) + copies;
-    return ((double)(tokens * members) * row + 3.0 * hp->n_head * (double)(rows * keys * members)) *
+    const double row = 4.0 * hp->n_embd + 3 * heads + 3 * (shape->n_ff + chosen) + copies;
+    return ((double)(tokens * members) * row +
+            3.0 * shape->n_head * (double)(rows * keys * members)) *
            (double)sizeof(float);
 }
 
@@ -162,8 +163,7 @@ static void place_step(qkv_generator *gen, int64_t chunk, int64_t n_members, int
             qkv_kv_layer *layer = &gen->branches[gen->variants[b]].cache.layers[il];
             gen->caches[il * n_members + b] = gen->joins[b] <= il ? layer : NULL;
             if (gen->joins[b] > il) continue;
-            if (layer->bounded)
-                qkv_kv_layer_advance(layer, hp->head_dim, seen, step->position, chunk);
+            if (layer->bounded) qkv_kv_layer_advance(layer, seen, step->position, chunk);
             step->first[mask_of_layer(gen, layer, il)] = layer->first;
         }
     }

@@ -22,8 +22,7 @@ typedef struct looked_at {
 
 /* Rows [offset, offset + heads·d) of a projected tensor as [d, heads, T, B]. */
 static struct ggml_tensor *as_heads(qkv_graph *g, struct ggml_tensor *x, int64_t offset,
-                                    int64_t heads) {
-    int64_t d = g->model->hp.head_dim;
+                                    int64_t heads, int64_t d) {
     if (x->ne[0] != heads * d) {
         x = ggml_view_3d(g->ctx, x, heads * d, x->ne[1], x->ne[2], x->nb[1], x->nb[2],
                          (size_t)offset * sizeof(float));
@@ -50,28 +49,29 @@ struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_te
 
 /* Before the norm of heads. */
 static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
-    const qkv_hparams *hp = &g->model->hp;
-    int64_t H = hp->n_head, G = hp->n_kv_head, d = hp->head_dim;
+    const qkv_layer_shape *shape = &g->model->hp.layers[il];
+    const int64_t H = shape->n_head, G = shape->n_kv_head, d = shape->head_dim;
+    const int64_t dv = shape->value_dim;
     qkv_heads p = {0};
     if (LAYER(g, il, QKV)) {
         struct ggml_tensor *s = qkv_linear(g, LAYER(g, il, QKV), LAYER(g, il, QKV_BIAS), x);
-        p.q = as_heads(g, s, 0, H);
-        p.k = as_heads(g, s, H * d, G);
-        p.v = as_heads(g, s, (H + G) * d, G);
+        p.q = as_heads(g, s, 0, H, d);
+        p.k = as_heads(g, s, H * d, G, d);
+        p.v = as_heads(g, s, (H + G) * d, G, dv);
     } else {
-        p.q = as_heads(g, qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x), 0, H);
-        p.k = as_heads(g, qkv_linear(g, LAYER(g, il, K), LAYER(g, il, K_BIAS), x), 0, G);
-        p.v = as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G);
+        p.q = as_heads(g, qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x), 0, H, d);
+        p.k = as_heads(g, qkv_linear(g, LAYER(g, il, K), LAYER(g, il, K_BIAS), x), 0, G, d);
+        p.v = as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G, dv);
     }
     return p;
 }
 
 /* The heads that an earlier pass projected. */
 static qkv_heads given_heads(qkv_graph *g) {
-    const qkv_hparams *hp = &g->model->hp;
-    g->in_q = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_head, g->n_tokens);
-    g->in_k = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_kv_head, g->n_tokens);
-    g->in_v = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_kv_head, g->n_tokens);
+    const qkv_layer_shape *shape = &g->model->hp.layers[g->from];
+    g->in_q = qkv_input(g, GGML_TYPE_F32, shape->head_dim, shape->n_head, g->n_tokens);
+    g->in_k = qkv_input(g, GGML_TYPE_F32, shape->head_dim, shape->n_kv_head, g->n_tokens);
+    g->in_v = qkv_input(g, GGML_TYPE_F32, shape->value_dim, shape->n_kv_head, g->n_tokens);
     return (qkv_heads){.q = qkv_for_each_variant(g, g->in_q),
                        .k = qkv_for_each_variant(g, g->in_k),
                        .v = qkv_for_each_variant(g, g->in_v)};
@@ -109,7 +109,7 @@ static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *
     if (which < 0) return x;
     int mode = hp->rope_pairs == QKV_ROPE_HALVES ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
     const qkv_rope *rope = &hp->rope[which];
-    return ggml_rope_ext(g->ctx, x, position, g->in_divisors[which], hp->rope_dims, mode, 0,
+    return ggml_rope_ext(g->ctx, x, position, g->in_divisors[which], rope->dims, mode, 0,
                          rope->base, 1, 0, rope->attn_factor, 0, 0);
 }
 
@@ -197,7 +197,16 @@ static struct ggml_tensor *mixed_values(qkv_graph *g, int32_t il, struct ggml_te
                                         qkv_two_ways values, const qkv_query_block *block) {
     if (g->step) return qkv_cached_value_product(g, il, pattern, values.edited, block->first_row);
     if (values.plain) return qkv_by_query_values(g, il, pattern, values, block);
-    return qkv_value_product(g, pattern, values.edited, g->model->hp.head_dim);
+    return qkv_value_product(g, pattern, values.edited, g->model->hp.layers[il].value_dim);
+}
+
+/* A tensor like q, but as wide as values: [d, H, T, B]. */
+static struct ggml_tensor *room_for_z(qkv_graph *g, int32_t il, struct ggml_tensor *q) {
+    const int64_t d = g->model->hp.layers[il].value_dim;
+    if (d == q->ne[0]) return ggml_dup(g->ctx, q);
+    if (d > q->ne[0]) return ggml_pad(g->ctx, q, (int)(d - q->ne[0]), 0, 0, 0);
+    return ggml_cont(g->ctx, ggml_view_4d(g->ctx, q, d, q->ne[1], q->ne[2], q->ne[3], q->nb[1],
+                                          q->nb[2], q->nb[3], 0));
 }
 
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
@@ -210,7 +219,7 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, const look
     int64_t T = g->n_tokens;
     int needed = s->values.edited && z_is_needed(g, il);
     struct ggml_tensor *z = NULL; // [d, H, T, B]
-    if (s->values.edited && g->block_rows < T) z = ggml_dup(g->ctx, s->q);
+    if (s->values.edited && g->block_rows < T) z = room_for_z(g, il, s->q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
      * has used fits the others. Unless rows depend on earlier ones. */
     const int64_t n_blocks = (T + g->block_rows - 1) / g->block_rows;
@@ -236,7 +245,7 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
                                        struct ggml_tensor *x) {
     if (!g->n_before) return x;
     struct ggml_tensor *before =
-        qkv_input(g, GGML_TYPE_F32, g->model->hp.head_dim, g->model->hp.n_kv_head, g->n_before);
+        qkv_input(g, GGML_TYPE_F32, x->ne[0], g->model->hp.layers[il].n_kv_head, g->n_before);
     g->in_before[2 * il + of_values] = before;
     if (!of_values) before = rotate(g, il, before, g->in_position_before);
     return ggml_concat(g->ctx, qkv_for_each_variant(g, before), x, 2);
@@ -253,12 +262,12 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     if (g->step) {
         s.keys.edited = qkv_cache_keys(g, il, k);
         s.values.edited = qkv_cache_values(g, il, p.v);
-        const qkv_query_block all = {.n_heads = g->model->hp.n_head};
+        const qkv_query_block all = {.n_heads = g->model->hp.layers[il].n_head};
         return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, all));
     }
     k = with_before(g, il, 0, k);
     p.v = with_before(g, il, 1, p.v);
-    int64_t H = g->model->hp.n_head, first = 0, n = H;
+    int64_t H = g->model->hp.layers[il].n_head, first = 0, n = H;
     if (g->n_heads && il == g->from) first = g->first_head, n = g->n_heads;
     int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
     int64_t n_keys = n > shared_by ? n / shared_by : 1;
@@ -275,8 +284,7 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
 }
 
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
-    const qkv_hparams *hp = &g->model->hp;
     struct ggml_tensor *z = attend(g, il, edited_heads(g, il, x));
     if (!z) return NULL;
-    return ggml_reshape_3d(g->ctx, z, (int64_t)hp->head_dim * hp->n_head, g->n_tokens, g->n_batch);
+    return ggml_reshape_3d(g->ctx, z, z->ne[0] * z->ne[1], g->n_tokens, g->n_batch);
 }

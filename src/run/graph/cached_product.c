@@ -39,7 +39,7 @@ static void run_cache_keys(struct ggml_tensor *dst, int ith, int nth, void *data
         const qkv_kv_layer *cache = cache_of(op, b);
         const int64_t slot = op->graph->step->position + t - cache->first;
         for (int64_t h = 0; h < cache->k_heads; h++)
-            qkv_pack_column(qkv_kv_keys(cache, k->ne[0], h), k->ne[0], cache->capacity, slot,
+            qkv_pack_column(qkv_kv_keys(cache, h), k->ne[0], cache->capacity, slot,
                             qkv_head_at(k, source_head(k, h, cache->k_heads), t, b));
     }
 }
@@ -52,7 +52,7 @@ static void run_cache_values(struct ggml_tensor *dst, int ith, int nth, void *da
         const qkv_kv_layer *cache = cache_of(op, b);
         const int64_t slot = op->graph->step->position + t - cache->first;
         for (int64_t h = 0; h < cache->v_heads; h++)
-            qkv_pack_row(qkv_kv_values(cache, v->ne[0], h), cache->capacity, v->ne[0], slot,
+            qkv_pack_row(qkv_kv_values(cache, h), cache->capacity, v->ne[0], slot,
                          qkv_head_at(v, source_head(v, h, cache->v_heads), t, b));
     }
 }
@@ -88,8 +88,7 @@ static int64_t keys_up_to(const qkv_product_op *op, const qkv_kv_layer *cache, i
 
 /* With one new token the heads of a group are rows; otherwise tokens are, and heads come one by one. */
 static int64_t heads_at_a_time(const qkv_product_op *op, int64_t rows) {
-    const qkv_hparams *hp = &op->graph->model->hp;
-    return rows == 1 ? hp->n_head / hp->n_kv_head : 1;
+    return rows == 1 ? qkv_layer_group(&op->graph->model->hp.layers[op->layer]) : 1;
 }
 
 /* Scores of rows [row, row + rows) with keys [from, end). */
@@ -107,7 +106,7 @@ static void multiply_keys(const struct ggml_tensor *dst, const qkv_product_op *o
         (float *)dst->data + ((heads.b * H + heads.first) * block_rows + row) * keys + from;
     const qkv_row_product p = {.a = qkv_head_at(q, heads.first, op->block.first_row + row, heads.b),
                                .a_stride = float_stride(by_heads ? q->nb[1] : q->nb[2]),
-                               .packed = qkv_kv_keys(cache, d, heads.first * cache->k_heads / H),
+                               .packed = qkv_kv_keys(cache, heads.first * cache->k_heads / H),
                                .packed_width = d,
                                .packed_columns = cache->capacity,
                                .first_column = from,
@@ -168,7 +167,7 @@ static void multiply_values(const struct ggml_tensor *dst, const qkv_product_op 
     qkv_multiply_rows(&(qkv_row_product){
         .a = (const float *)pattern->data + ((heads.b * H + heads.first) * block_rows + row) * keys,
         .a_stride = keys,
-        .packed = qkv_kv_values(cache, d, heads.first * cache->v_heads / H),
+        .packed = qkv_kv_values(cache, heads.first * cache->v_heads / H),
         .packed_width = cache->capacity,
         .packed_columns = d,
         .out = (float *)dst->data + ((heads.b * block_rows + row) * H + heads.first) * d,
@@ -195,7 +194,7 @@ static void run_value_product(struct ggml_tensor *dst, int ith, int nth, void *d
 struct ggml_tensor *qkv_cached_value_product(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
                                              struct ggml_tensor *values, int64_t first_row) {
     struct ggml_tensor *from[] = {pattern, values};
-    const int64_t d = g->model->hp.head_dim;
+    const int64_t d = g->model->hp.layers[il].value_dim;
     const int64_t ne[] = {d, pattern->ne[2], pattern->ne[1], pattern->ne[3]};
     return qkv_product_node(g, ne, from, 2, run_value_product,
                             (qkv_product_op){.kind = QKV_PRODUCT_ATTENTION,

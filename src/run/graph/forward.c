@@ -230,7 +230,7 @@ static void add_inputs(qkv_graph *g) {
         g->in_mask[i] = qkv_input(g, GGML_TYPE_F32, g->step ? g->step->keys[i] : width, rows, 1);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         if (hp->rope[i].divisors)
-            g->in_divisors[i] = qkv_input(g, GGML_TYPE_F32, hp->rope_dims / 2, 1, 1);
+            g->in_divisors[i] = qkv_input(g, GGML_TYPE_F32, hp->rope[i].dims / 2, 1, 1);
     }
 }
 
@@ -240,7 +240,7 @@ static int allocate_keeps(qkv_graph *g, qkv_error *err) {
     g->keeps = qkv_calloc((size_t)g->n_members, sizeof *g->keeps);
     int status = g->keeps ? QKV_OK : qkv_fail_memory(err);
     for (int64_t b = 0; b < g->n_members && status == QKV_OK; b++)
-        status = qkv_keep_state_new(&g->keeps[b], g->model->hp.n_head, g->n_tokens, err);
+        status = qkv_keep_state_new(&g->keeps[b], g->model->hp.largest.n_head, g->n_tokens, err);
     return status;
 }
 

@@ -130,7 +130,7 @@ typedef struct qkv_graph {
     struct ggml_tensor **in_before;                  /* n_layer × k and v: F32 [d, G, n_before] */
     struct ggml_tensor *in_token_type;               /* I32 [T] */
     struct ggml_tensor *in_mask[QKV_MASK_COUNT];     /* F32, see qkv_mask_fill */
-    struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [rope_dims/2] */
+    struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [pairs that turn] */
     struct ggml_tensor *in_rows;    /* I32: columns of [D, T·B] that go to the output */
     struct ggml_tensor *in_scratch; /* F32: what threads need for products with weights */
     struct ggml_tensor *in_nothing; /* F32 [1]: the result of operations that have none */
@@ -175,7 +175,7 @@ struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct
 struct ggml_tensor *qkv_tap_copies(qkv_graph *g, const struct qkv_head_copies *copies,
                                    struct ggml_tensor *x);
 /* [d, G, T, B] to [d, H, T, B]: every query head gets a copy of its key/value head. */
-struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x);
+struct ggml_tensor *qkv_split_groups(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 
 /* The same of scores, where some queries stand elsewhere in a small cache (cache_positions.c): `moved` are
  * their scores there. May be NULL. */

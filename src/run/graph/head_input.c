@@ -53,18 +53,18 @@ static int32_t first_alike(const place *at, int32_t h) {
 static int splits_group(const qkv_hparams *hp, const place *at) {
     for (size_t i = 0; i < at->variant->n_edits; i++) {
         const qkv_edit *edit = &at->variant->edits[i];
-        if (applies(at, edit) && qkv_selector_splits(&edit->where, hp)) return 1;
+        if (applies(at, edit) && qkv_selector_splits(&edit->where, hp, at->layer)) return 1;
     }
     return 0;
 }
 
 /* Heads that the copies are counted among. */
-static int32_t counted_heads(const qkv_hparams *hp, qkv_site site, int is_split) {
-    return is_split ? hp->n_head : qkv_site_n_heads(site, hp);
+static int32_t counted_heads(const qkv_hparams *hp, qkv_site site, int32_t il, int is_split) {
+    return is_split ? hp->layers[il].n_head : qkv_site_n_heads(site, hp, il);
 }
 
-static int32_t group_of(const qkv_hparams *hp, qkv_site site, int32_t n_heads) {
-    return qkv_site_get_axes(site) == QKV_AXES_QUERY ? 1 : n_heads / hp->n_kv_head;
+static int32_t group_of(const qkv_hparams *hp, qkv_site site, int32_t il, int32_t n_heads) {
+    return qkv_site_get_axes(site) == QKV_AXES_QUERY ? 1 : n_heads / hp->layers[il].n_kv_head;
 }
 
 static int64_t count_copies(const qkv_hparams *hp, const qkv_variant *variant, int32_t il) {
@@ -72,8 +72,8 @@ static int64_t count_copies(const qkv_hparams *hp, const qkv_variant *variant, i
     for (int site = 0; site < QKV_SITE_COUNT; site++) {
         if (!qkv_site_is_input((qkv_site)site)) continue;
         place at = {variant, (qkv_site)site, il, 1};
-        const int32_t heads = counted_heads(hp, at.site, splits_group(hp, &at));
-        at.group = group_of(hp, at.site, heads);
+        const int32_t heads = counted_heads(hp, at.site, il, splits_group(hp, &at));
+        at.group = group_of(hp, at.site, il, heads);
         for (int32_t h = 0; h < heads; h++) n += reads_copy(&at, h) && first_alike(&at, h) == h;
     }
     return n;
@@ -101,14 +101,20 @@ int64_t qkv_plan_most_copies(const qkv_plan *plan) {
 
 /* ---- lists ---- */
 
+/* Rows of a weight that one head is made by. */
+static int64_t rows_of_head(const qkv_hparams *hp, qkv_site site, int32_t il) {
+    return qkv_site_width(qkv_site_projection(site).makes, hp, il, 0);
+}
+
 /* Rows of a fused weight are those of q, of k and of v: as the sites are listed. */
 static int64_t first_row(const qkv_graph *g, qkv_site site, int32_t il, int32_t head) {
     const qkv_hparams *hp = &g->model->hp;
-    int32_t before = 0;
+    int64_t before = 0;
     for (int s = 0; LAYER(g, il, QKV) && s < (int)site; s++) {
-        if (qkv_site_is_input((qkv_site)s)) before += qkv_site_n_heads((qkv_site)s, hp);
+        if (qkv_site_is_input((qkv_site)s))
+            before += qkv_site_n_heads((qkv_site)s, hp, il) * rows_of_head(hp, (qkv_site)s, il);
     }
-    return (int64_t)(before + head) * hp->head_dim;
+    return before + head * rows_of_head(hp, site, il);
 }
 
 static int allocate_lists(qkv_head_copies *c, size_t most) {
@@ -175,8 +181,8 @@ static qkv_head_copies *find_copies(qkv_graph *g, qkv_site site, int32_t il) {
     }
     c->site = site;
     c->layer = il;
-    c->n_heads = counted_heads(hp, site, is_split);
-    c->group = group_of(hp, site, c->n_heads);
+    c->n_heads = counted_heads(hp, site, il, is_split);
+    c->group = group_of(hp, site, il, c->n_heads);
     if (!allocate_lists(c, (size_t)(g->n_batch * c->n_heads))) {
         g->out_of_memory = 1;
         return NULL;
@@ -232,7 +238,7 @@ static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c,
         bias = g->model->layers[il].w[own.bias];
     }
     const qkv_row_choice choice = {c->reader_copies, c->reader_rows, c->n_readers,
-                                   g->model->hp.head_dim};
+                                   rows_of_head(&g->model->hp, c->site, il)};
     g->row_owners = c->members;
     g->n_row_owners = c->n;
     struct ggml_tensor *x = qkv_attention_input(g, il, c->edited);
@@ -267,7 +273,7 @@ static void run_replace(struct ggml_tensor *dst, int ith, int nth, void *data) {
 
 static struct ggml_tensor *replace_heads(qkv_graph *g, qkv_head_copies *copies,
                                          struct ggml_tensor *heads, struct ggml_tensor *own) {
-    if (heads->ne[1] != copies->n_heads) heads = qkv_split_groups(g, heads);
+    if (heads->ne[1] != copies->n_heads) heads = qkv_split_groups(g, copies->layer, heads);
     if (!ggml_is_contiguous(heads)) heads = ggml_cont(g->ctx, heads);
     struct ggml_tensor *from[] = {heads, own};
     return ggml_custom_4d(g->ctx, GGML_TYPE_F32, heads->ne[0], heads->ne[1], heads->ne[2],

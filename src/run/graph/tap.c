@@ -79,7 +79,7 @@ static int find_edits(const qkv_graph *g, qkv_site site, int32_t il, int *splits
         for (size_t i = 0; i < variant->n_edits; i++) {
             if (!applies(&variant->edits[i], site, il)) continue;
             found = 1;
-            if (qkv_selector_splits(&variant->edits[i].where, &g->model->hp)) *splits = 1;
+            if (qkv_selector_splits(&variant->edits[i].where, &g->model->hp, il)) *splits = 1;
         }
     }
     return found;
@@ -216,12 +216,12 @@ static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int 
     run_tap_with(dst, src, NULL, ith, nth, data);
 }
 
-struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x) {
-    const qkv_hparams *hp = &g->model->hp;
-    int64_t tokens = g->n_tokens * g->n_batch;
-    x = ggml_reshape_4d(g->ctx, x, hp->head_dim, 1, hp->n_kv_head, tokens);
-    x = ggml_repeat_4d(g->ctx, x, hp->head_dim, hp->n_head / hp->n_kv_head, hp->n_kv_head, tokens);
-    return ggml_reshape_4d(g->ctx, x, hp->head_dim, hp->n_head, g->n_tokens, g->n_batch);
+struct ggml_tensor *qkv_split_groups(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    const int64_t d = x->ne[0], G = x->ne[1], H = g->model->hp.layers[il].n_head;
+    const int64_t tokens = g->n_tokens * g->n_batch;
+    x = ggml_reshape_4d(g->ctx, x, d, 1, G, tokens);
+    x = ggml_repeat_4d(g->ctx, x, d, H / G, G, tokens);
+    return ggml_reshape_4d(g->ctx, x, d, H, g->n_tokens, g->n_batch);
 }
 
 int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x) {
@@ -335,7 +335,8 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
 static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const map_reader *op = data;
     const struct ggml_tensor *map = dst->src[1]; // [keys, rows, heads, B]
-    int64_t T = op->graph->n_tokens, H = op->graph->model->hp.n_head, heads = map->ne[2];
+    int64_t T = op->graph->n_tokens, H = op->graph->model->hp.layers[op->layer].n_head,
+            heads = map->ne[2];
     int64_t size = qkv_reduction_size(op->to->kind, op->to->side, T);
     for (int64_t i = ith; i < heads * map->ne[3]; i += nth) {
         int64_t b = i / heads, h = i % heads;
@@ -406,7 +407,7 @@ static struct ggml_tensor *tap(qkv_graph *g, qkv_site site, int32_t il, struct g
                                struct ggml_tensor *second, qkv_part part) {
     int splits;
     if (find_edits(g, site, il, &splits)) {
-        if (splits && x->ne[1] == g->model->hp.n_kv_head) x = qkv_split_groups(g, x);
+        if (splits && x->ne[1] == g->model->hp.layers[il].n_kv_head) x = qkv_split_groups(g, il, x);
         x = append_edits(g, site, il, x, second, ALL_EDITS, part);
     }
     x = kept_if_wanted(g, site, il, x);
@@ -440,7 +441,7 @@ struct ggml_tensor *qkv_tap_shared(qkv_graph *g, qkv_site site, int32_t il, stru
     if (!find_edits(g, site, il, &splits) || !qkv_graph_has_by_query(g, site, il))
         return qkv_tap(g, site, il, x);
     const qkv_part all = {0};
-    if (splits && x->ne[1] == g->model->hp.n_kv_head) x = qkv_split_groups(g, x);
+    if (splits && x->ne[1] == g->model->hp.layers[il].n_kv_head) x = qkv_split_groups(g, il, x);
     *plain = append_edits(g, site, il, x, NULL, OTHER_EDITS, all);
     return kept_if_wanted(g, site, il, append_edits(g, site, il, x, *plain, BY_QUERY_EDITS, all));
 }

@@ -134,6 +134,24 @@ static int parse_list(qkv_cursor *c, uint8_t **map, int64_t n, char letter, cons
     return QKV_OK;
 }
 
+/* Layers that have no such tensor: named, they are an error; of all layers, they are left out. */
+static int check_layers(qkv_cursor *c, qkv_selector *where, int all) {
+    const qkv_hparams *hp = c->notation->hp;
+    const char *name = qkv_site_name(where->site);
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        if (!where->layers[il] || qkv_site_is_in_layer(where->site, hp, il)) continue;
+        where->layers[il] = 0;
+        const int32_t from = hp->layers[il].kv_layer;
+        if (all) continue;
+        return qkv_cursor_fail(
+            c, QKV_ERR_PLAN,
+            "layer %d has no %s of its own: it uses the keys and values of layer %d; %s@%d is "
+            "what it sees",
+            il, name, from, name, from);
+    }
+    return QKV_OK;
+}
+
 static int parse_layers(qkv_cursor *c, qkv_selector *where) {
     const qkv_hparams *hp = c->notation->hp;
     if (!qkv_site_has_layer(where->site)) {
@@ -159,9 +177,34 @@ static int parse_layers(qkv_cursor *c, qkv_selector *where) {
                                    "expected '@' and layers (0 to %d, or *) after the site %s%s",
                                    hp->n_layer - 1, qkv_site_name(where->site),
                                    *c->at == '.' ? "; heads follow the layers" : "");
-        return select_all(c, &where->layers, hp->n_layer); /* a capture of every layer */
+        /* a capture of every layer */
+        const int status = select_all(c, &where->layers, hp->n_layer);
+        return status == QKV_OK ? check_layers(c, where, 1) : status;
     }
-    return parse_list(c, &where->layers, hp->n_layer, 0, "layer");
+    const int all = *c->at == '*';
+    const int status = parse_list(c, &where->layers, hp->n_layer, 0, "layer");
+    return status == QKV_OK ? check_layers(c, where, all) : status;
+}
+
+static int32_t heads_of(const qkv_selector *where, const qkv_layer_shape *shape) {
+    return where->letter == 'g' ? shape->n_kv_head : shape->n_head;
+}
+
+/* A head that some selected layer lacks. */
+static int check_heads(qkv_cursor *c, const qkv_selector *where) {
+    const qkv_hparams *hp = c->notation->hp;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        const int32_t own = heads_of(where, &hp->layers[il]);
+        if (!where->layers[il]) continue;
+        for (int32_t h = own; h < where->n_heads; h++) {
+            if (!where->heads[h]) continue;
+            return qkv_cursor_fail(c, QKV_ERR_PLAN,
+                                   "%s head %d is out of range; layer %d has %d: %c0 to %c%d",
+                                   where->letter == 'g' ? "key/value" : "query", h, il, own,
+                                   where->letter, where->letter, own - 1);
+        }
+    }
+    return QKV_OK;
 }
 
 static int parse_heads(qkv_cursor *c, qkv_selector *where) {
@@ -170,26 +213,45 @@ static int parse_heads(qkv_cursor *c, qkv_selector *where) {
     if (!qkv_cursor_take(c, '.')) return QKV_OK;
     qkv_site_axes axes = qkv_site_get_axes(where->site);
     const char *site = qkv_site_name(where->site);
-    if (qkv_site_n_heads(where->site, hp) == 0)
+    if (!qkv_site_has_heads(where->site))
         return qkv_cursor_fail(c, QKV_ERR_PLAN, "%s has no heads", site);
     if (*c->at != 'h' && *c->at != 'g')
         return qkv_cursor_fail(c, QKV_ERR_SYNTAX, "heads start with h (query heads, 0 to %d)%s",
-                               hp->n_head - 1,
+                               hp->largest.n_head - 1,
                                axes == QKV_AXES_KEYVALUE ? " or g (key/value heads)" : "");
     where->letter = *c->at++;
     if (where->letter == 'g' && axes != QKV_AXES_KEYVALUE)
         return qkv_cursor_fail(c, QKV_ERR_PLAN, "%s has query heads only: h0 to h%d", site,
-                               hp->n_head - 1);
-    where->n_heads = where->letter == 'g' ? hp->n_kv_head : hp->n_head;
-    return parse_list(c, &where->heads, where->n_heads, where->letter,
-                      where->letter == 'g' ? "key/value head" : "query head");
+                               hp->largest.n_head - 1);
+    where->n_heads = heads_of(where, &hp->largest);
+    const int all = *c->at == '*';
+    const int status = parse_list(c, &where->heads, where->n_heads, where->letter,
+                                  where->letter == 'g' ? "key/value head" : "query head");
+    return status == QKV_OK && !all ? check_heads(c, where) : status;
 }
 
 /* ---- tokens: [5] [1:] [:4] [2:8] [-1] [0,3,5:7]; on maps [ROWS,COLUMNS]; {channels} alike ---- */
 
-static qkv_axis channel_axis(const qkv_cursor *c, qkv_site site) {
-    const int64_t n = qkv_site_width(site, c->notation->hp, c->notation->n_tokens);
-    return (qkv_axis){"channel", qkv_site_name(site), n, n, '{', '}'};
+static qkv_axis channel_axis(const qkv_cursor *c, const qkv_selector *where) {
+    const qkv_hparams *hp = c->notation->hp;
+    const int64_t n =
+        qkv_site_width(where->site, hp, qkv_selector_first_layer(where, hp), c->notation->n_tokens);
+    return (qkv_axis){"channel", qkv_site_name(where->site), n, n, '{', '}'};
+}
+
+/* Channels are counted in one way only. */
+static int check_widths(qkv_cursor *c, const qkv_selector *where, int64_t n) {
+    const qkv_hparams *hp = c->notation->hp;
+    for (int32_t il = 0; where->layers && il < hp->n_layer; il++) {
+        const int64_t own = qkv_site_width(where->site, hp, il, c->notation->n_tokens);
+        if (!where->layers[il] || own == n) continue;
+        return qkv_cursor_fail(c, QKV_ERR_PLAN,
+                               "%s has %lld channels in layer %d and %lld in layer %d; name "
+                               "channels of layers that have equally many",
+                               qkv_site_name(where->site), (long long)n,
+                               qkv_selector_first_layer(where, hp), (long long)own, il);
+    }
+    return QKV_OK;
 }
 
 static int parse_index_item(qkv_cursor *c, const qkv_axis *a, uint8_t *map) {
@@ -245,14 +307,15 @@ static int parse_tokens(qkv_cursor *c, qkv_selector *where) {
 }
 
 static int parse_channels(qkv_cursor *c, qkv_selector *where) {
-    const qkv_axis channels = channel_axis(c, where->site);
+    const qkv_axis channels = channel_axis(c, where);
     qkv_cursor_begin(c, "=");
     if (!qkv_cursor_take(c, '{')) return QKV_OK;
     if (qkv_site_get_axes(where->site) == QKV_AXES_MAP)
         return qkv_cursor_fail(c, QKV_ERR_PLAN,
                                "%s has keys and no channels: [ROWS,COLUMNS] selects them",
                                qkv_site_name(where->site));
-    int status = parse_index_map(c, &channels, &where->channels);
+    int status = check_widths(c, where, channels.n);
+    if (status == QKV_OK) status = parse_index_map(c, &channels, &where->channels);
     while (status == QKV_OK && qkv_cursor_take(c, ','))
         status = parse_index_item(c, &channels, where->channels);
     if (status == QKV_OK) status = expect_close(c, &channels);

@@ -45,6 +45,15 @@ static void copy_site(qkv_text *out, const char **at, const qkv_hparams *hp) {
     if (copy_letter(out, at, '@')) copy_list(out, at, hp->n_layer, 0);
 }
 
+/* Where layers have different numbers of heads, none is the last one of all: 0. */
+static int32_t heads_counted(const qkv_hparams *hp, char letter) {
+    const int32_t most = letter == 'h' ? hp->largest.n_head : hp->largest.n_kv_head;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        if ((letter == 'h' ? hp->layers[il].n_head : hp->layers[il].n_kv_head) != most) return 0;
+    }
+    return most;
+}
+
 static void copy_place(qkv_text *out, const char **at, const qkv_hparams *hp) {
     char place[QKV_HOOK_SIZE];
     const char *translated = place;
@@ -54,7 +63,7 @@ static void copy_place(qkv_text *out, const char **at, const qkv_hparams *hp) {
     if (**at != '.' || ((*at)[1] != 'h' && (*at)[1] != 'g')) return;
     const char letter = (*at)[1];
     copy_letter(out, at, '.');
-    copy_list(out, at, letter == 'h' ? hp->n_head : hp->n_kv_head, letter);
+    copy_list(out, at, heads_counted(hp, letter), letter);
 }
 
 int qkv_notation_canonical(const qkv_hparams *hp, char **text, qkv_error *err) {

@@ -11,7 +11,7 @@ static const qkv_edit *edit_by_query(const qkv_graph *g, qkv_site site, int32_t 
         const qkv_edit *edit = &variant->edits[i];
         if ((edit->flags & QKV_EDIT_BY_QUERY) && edit->where.site == site &&
             qkv_selector_has_layer(&edit->where, il) &&
-            qkv_selector_has_query_head(&edit->where, &g->model->hp, (int32_t)head))
+            qkv_selector_has_query_head(&edit->where, &g->model->hp, il, (int32_t)head))
             return edit;
     }
     return NULL;
@@ -99,7 +99,7 @@ struct ggml_tensor *qkv_by_query_scores(qkv_graph *g, int32_t il, struct ggml_te
 
 struct ggml_tensor *qkv_by_query_values(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
                                         qkv_two_ways values, const qkv_query_block *block) {
-    const int64_t d = g->model->hp.head_dim;
+    const int64_t d = g->model->hp.layers[il].value_dim;
     struct ggml_tensor *edited = node(g, il, pattern, pattern, NULL, run_edited_part, block);
     struct ggml_tensor *plain = node(g, il, pattern, pattern, NULL, run_plain_part, block);
     edited = qkv_value_product(g, edited, values.edited, d);

@@ -14,7 +14,7 @@ static int64_t ahead_of(const qkv_graph *g, int64_t b, int32_t il, int32_t head,
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_edit *edit = &variant->edits[i];
         if (moves(edit, il) && (!edit->where.rows || edit->where.rows[query]) &&
-            qkv_selector_has_query_head(&edit->where, &g->model->hp, head))
+            qkv_selector_has_query_head(&edit->where, &g->model->hp, il, head))
             return qkv_mask_ahead(&edit->mask, query);
     }
     return 0;
@@ -24,11 +24,12 @@ static int64_t ahead_of(const qkv_graph *g, int64_t b, int32_t il, int32_t head,
 static void turn_back(const qkv_graph *g, int32_t il, const float *divisors, float *x,
                       int64_t positions) {
     const qkv_hparams *hp = &g->model->hp;
-    const int32_t half = hp->rope_dims / 2, halves = hp->rope_pairs == QKV_ROPE_HALVES;
-    const double base = (double)hp->rope[qkv_layer_rope(g->model, il)].base;
+    const qkv_rope *rope = &hp->rope[qkv_layer_rope(g->model, il)];
+    const int32_t half = rope->dims / 2, halves = hp->rope_pairs == QKV_ROPE_HALVES;
+    const double base = (double)rope->base;
     for (int32_t i = 0; i < half; i++) {
         const double frequency =
-            pow(base, -2.0 * i / hp->rope_dims) / (divisors ? (double)divisors[i] : 1);
+            pow(base, -2.0 * i / rope->dims) / (divisors ? (double)divisors[i] : 1);
         const double c = cos((double)positions * frequency), s = sin((double)positions * frequency);
         float *a = x + (halves ? i : 2 * i), *b = x + (halves ? i + half : 2 * i + 1);
         const double xa = (double)*a, xb = (double)*b;

@@ -216,10 +216,9 @@ static int scatter(const selection *s, const float *values, uint64_t *changed, q
 /* ---- calling ---- */
 
 static qkv_custom_call call_of(const selection *s, float *values) {
-    const qkv_hparams *hp = &s->view->model->hp;
     const qkv_edit *edit = s->edit;
     const qkv_site_axes axes = qkv_site_get_axes(edit->where.site);
-    const int has_heads = qkv_site_n_heads(edit->where.site, hp) > 0;
+    const int has_heads = qkv_site_has_heads(edit->where.site);
     qkv_custom_call call = {.size = sizeof call,
                             .name = edit->custom->name,
                             .edit = edit->text,
@@ -308,11 +307,12 @@ static int check_custom_split(const qkv_plan *plan, qkv_variant *variant, qkv_er
         const qkv_edit *edit = &variant->edits[i / variant->n_edits];
         const qkv_edit *other = &variant->edits[i % variant->n_edits];
         if (!(edit->flags & QKV_EDIT_CALLS) || edit->where.letter == 'h' ||
-            !splits_before(hp, edit->where.site, other->where.site) ||
-            !qkv_selector_splits(&other->where, hp))
+            !splits_before(hp, edit->where.site, other->where.site))
             continue;
         for (int32_t il = 0; il < hp->n_layer; il++) {
-            if (!edit->where.layers[il] || !other->where.layers[il]) continue;
+            if (!edit->where.layers[il] || !other->where.layers[il] ||
+                !qkv_selector_splits(&other->where, hp, il))
+                continue;
             return qkv_fail(err, QKV_ERR_PLAN,
                             "edit '%s' splits a key/value head between its query heads; the "
                             "function of '%s' must be given query heads: %s@%d.h*",

@@ -11,7 +11,7 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
     const qkv_hparams *hp = &model->hp;
     qkv_view view = {.site = site, .layer = layer, .n_rows = n_rows, .model = model, .group = 1};
     view.n_heads = view.all_heads = n_heads ? n_heads : 1;
-    view.width = view.n_cols = view.patch_width = qkv_site_width(site, hp, n_tokens);
+    view.width = view.n_cols = view.patch_width = qkv_site_width(site, hp, layer, n_tokens);
     if (qkv_site_get_axes(site) == QKV_AXES_MAP) {
         view.head_stride = n_rows * n_tokens;
         view.row_stride = n_tokens;
@@ -20,7 +20,8 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
         view.row_stride = view.width * view.n_heads;
     }
     view.src_head_stride = view.head_stride;
-    if (qkv_site_get_axes(site) == QKV_AXES_KEYVALUE) view.group = n_heads / hp->n_kv_head;
+    if (qkv_site_get_axes(site) == QKV_AXES_KEYVALUE)
+        view.group = n_heads / hp->layers[layer].n_kv_head;
     view.permuted = hp->qk_permuted && qkv_site_is_rotary(site);
     return view;
 }

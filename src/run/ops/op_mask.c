@@ -50,7 +50,7 @@ static void list_masks(head_masks *masks, const qkv_plan *plan, const qkv_varian
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_edit *edit = &variant->edits[i];
         if (edit->op == QKV_OP_MASK && qkv_selector_has_layer(&edit->where, layer) &&
-            qkv_selector_has_query_head(&edit->where, &plan->model->hp, head))
+            qkv_selector_has_query_head(&edit->where, &plan->model->hp, layer, head))
             masks->edits[masks->n++] = edit;
     }
 }
@@ -108,7 +108,7 @@ static int check_heads(const qkv_plan *plan, const qkv_variant *variant, head_ma
     const qkv_hparams *hp = &plan->model->hp;
     int64_t known_window = -1;
     for (int32_t il = 0; il < hp->n_layer; il++) {
-        for (int32_t h = 0; h < hp->n_head; h++) {
+        for (int32_t h = 0; h < hp->layers[il].n_head; h++) {
             list_masks(masks, plan, variant, il, h);
             const int64_t window = qkv_layer_window(plan->model, il);
             if (!masks->n || (window == known_window && same_masks(masks, known))) continue;

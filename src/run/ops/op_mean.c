@@ -19,6 +19,14 @@ static int fail_equal_heads(qkv_cursor *c, const qkv_edit *edit) {
                            qkv_site_name(qkv_site_unedited(edit->where.site)));
 }
 
+/* In all of its layers? */
+static int has_other_heads(const qkv_hparams *hp, const qkv_selector *where) {
+    for (int32_t il = 0; where->layers && il < hp->n_layer; il++) {
+        if (where->layers[il] && qkv_site_n_heads(where->site, hp, il) < 2) return 0;
+    }
+    return qkv_site_has_heads(where->site);
+}
+
 /* The mean over heads without the head itself; where heads are shared, without the one that it reads. */
 static int parse_mean_others(qkv_cursor *c, qkv_edit *edit) {
     edit->axis = QKV_MEAN_HEAD;
@@ -26,7 +34,7 @@ static int parse_mean_others(qkv_cursor *c, qkv_edit *edit) {
     edit->others = 1;
     c->at += strlen("others");
     if (qkv_site_is_input(edit->where.site)) return fail_equal_heads(c, edit);
-    if (qkv_site_n_heads(edit->where.site, c->notation->hp) > 1) return QKV_OK;
+    if (has_other_heads(c->notation->hp, &edit->where)) return QKV_OK;
     return qkv_cursor_fail(c, QKV_ERR_PLAN, "%s has no other heads to take the mean over",
                            qkv_site_name(edit->where.site));
 }
@@ -63,7 +71,7 @@ static int parse_mean(qkv_cursor *c, qkv_edit *edit) {
         c->at += strlen(axes[i]);
         if (i == QKV_MEAN_HEAD && qkv_site_is_input(edit->where.site))
             return fail_equal_heads(c, edit);
-        if (i == QKV_MEAN_HEAD && qkv_site_n_heads(edit->where.site, c->notation->hp) == 0)
+        if (i == QKV_MEAN_HEAD && !qkv_site_has_heads(edit->where.site))
             return qkv_cursor_fail(c, QKV_ERR_PLAN, "%s has no heads to take the mean over",
                                    qkv_site_name(edit->where.site));
         return QKV_OK;

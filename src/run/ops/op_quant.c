@@ -36,13 +36,17 @@ static int read(qkv_cursor *c, qkv_edit *edit) {
 /* ---- checks ---- */
 
 static int check_groups(const qkv_plan *plan, const qkv_edit *edit, qkv_error *err) {
-    const int64_t width =
-        qkv_site_width(edit->where.site, &plan->model->hp, plan->text.n_positions);
-    if (edit->quant.axis != QKV_QUANT_TOKEN || width % edit->quant.group == 0) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_PLAN,
-                    "edit '%s': groups of %lld do not divide the %lld channels of %s", edit->text,
-                    (long long)edit->quant.group, (long long)width,
-                    qkv_site_name(edit->where.site));
+    const qkv_hparams *hp = &plan->model->hp;
+    if (edit->quant.axis != QKV_QUANT_TOKEN) return QKV_OK;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        const int64_t width = qkv_site_width(edit->where.site, hp, il, plan->text.n_positions);
+        if (!edit->where.layers[il] || width % edit->quant.group == 0) continue;
+        return qkv_fail(err, QKV_ERR_PLAN,
+                        "edit '%s': groups of %lld do not divide the %lld channels of %s",
+                        edit->text, (long long)edit->quant.group, (long long)width,
+                        qkv_site_name(edit->where.site));
+    }
+    return QKV_OK;
 }
 
 static int check_queries(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {

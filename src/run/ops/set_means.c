@@ -208,8 +208,9 @@ static int copy_means(qkv_planner *p, const uint8_t *needed, qkv_error *err) {
     for (size_t i = 0; i < p->patches.n_means && !p->explanation; i++) {
         if (!needed[i]) continue;
         const qkv_site site = (qkv_site)(i % QKV_SITE_COUNT);
-        const int32_t heads = qkv_site_n_heads(site, &p->plan->model->hp);
-        const size_t width = (size_t)qkv_site_width(site, &p->plan->model->hp, 0);
+        const int32_t il = (int32_t)(i % qkv_n_places(p->plan) / QKV_SITE_COUNT);
+        const int32_t heads = qkv_site_n_heads(site, &p->plan->model->hp, il);
+        const size_t width = (size_t)qkv_site_width(site, &p->plan->model->hp, il, 0);
         const size_t n = (size_t)rows_of(p->plan, i) * (size_t)(heads ? heads : 1) * width;
         p->patches.means[i] = qkv_calloc(n, sizeof(float));
         if (!p->patches.means[i]) return qkv_fail_memory(err);

@@ -17,8 +17,10 @@ static void put_shape(qkv_text *text, const int64_t *shape, int32_t n_dims) {
 
 /* Heads that a vector may have rows for: where query heads are named, also theirs; 1 is for all of them. */
 static int is_heads(const qkv_notation *notation, const qkv_selector *where, int64_t n) {
-    const int32_t own = qkv_site_n_heads(where->site, notation->hp);
-    return own && (n == own || n == 1 || (where->letter == 'h' && n == notation->hp->n_head));
+    const int32_t layer = qkv_selector_first_layer(where, notation->hp);
+    const int32_t own = qkv_site_n_heads(where->site, notation->hp, layer);
+    const int32_t all = qkv_layer_shape_of(notation->hp, layer)->n_head;
+    return own && (n == own || n == 1 || (where->letter == 'h' && n == all));
 }
 
 static int64_t tokens_of(const qkv_notation *notation) {
@@ -37,18 +39,47 @@ static int is_unclear(const qkv_notation *notation, const qkv_edit *edit) {
     return has_rows_of_tokens(notation, edit) && rows > 1 && is_heads(notation, &edit->where, rows);
 }
 
+/* Heads that the selector counts. */
+static int64_t named_heads(const qkv_notation *notation, const qkv_selector *where) {
+    const qkv_layer_shape *shape =
+        qkv_layer_shape_of(notation->hp, qkv_selector_first_layer(where, notation->hp));
+    return where->letter == 'g' ? shape->n_kv_head : shape->n_head;
+}
+
+static int64_t width_of(const qkv_notation *notation, const qkv_selector *where) {
+    const int32_t layer = qkv_selector_first_layer(where, notation->hp);
+    return qkv_site_width(where->site, notation->hp, layer, notation->n_tokens);
+}
+
+/* Has one of the edit's layers other numbers of heads or channels than the first? */
+static int layers_differ(const qkv_notation *notation, const qkv_edit *edit) {
+    const qkv_selector *where = &edit->where;
+    const qkv_hparams *hp = notation->hp;
+    const int32_t first = qkv_selector_first_layer(where, hp);
+    for (int32_t il = first + 1; where->layers && il < hp->n_layer; il++) {
+        if (where->layers[il] &&
+            (qkv_site_width(where->site, hp, il, 0) != qkv_site_width(where->site, hp, first, 0) ||
+             (edit->vector->n_dims > 1 &&
+              qkv_site_n_heads(where->site, hp, il) != qkv_site_n_heads(where->site, hp, first))))
+            return 1;
+    }
+    return 0;
+}
+
 /* Fits the vector to the site: how many rows it has for heads and for tokens. */
 static int fit_shape(const qkv_notation *notation, qkv_edit *edit) {
     const qkv_vector *v = edit->vector;
-    const int64_t width = qkv_site_width(edit->where.site, notation->hp, notation->n_tokens);
-    const int has_heads = qkv_site_n_heads(edit->where.site, notation->hp) > 0;
+    const int64_t width = width_of(notation, &edit->where);
+    const int has_heads = qkv_site_has_heads(edit->where.site);
     int32_t n = v->n_dims - 1; /* axes before the last one */
     edit->vector_heads = 1;
     edit->vector_tokens = 0;
-    if (v->shape[n] != width || is_unclear(notation, edit)) return 0;
+    if (v->shape[n] != width || is_unclear(notation, edit) || layers_differ(notation, edit))
+        return 0;
     if (n && has_heads && !has_rows_of_tokens(notation, edit)) {
         if (!is_heads(notation, &edit->where, v->shape[--n])) return 0;
         edit->vector_heads = v->shape[n];
+        edit->vector_heads_named = named_heads(notation, &edit->where);
     }
     if (n) {
         if (v->shape[--n] != tokens_of(notation)) return 0;
@@ -59,9 +90,10 @@ static int fit_shape(const qkv_notation *notation, qkv_edit *edit) {
 
 static void explain_shape(const qkv_notation *notation, const qkv_edit *edit, qkv_text *why) {
     const qkv_selector *where = &edit->where;
-    const int32_t heads =
-        where->letter == 'h' ? notation->hp->n_head : qkv_site_n_heads(where->site, notation->hp);
-    const long long width = (long long)qkv_site_width(where->site, notation->hp, 0);
+    const int32_t layer = qkv_selector_first_layer(where, notation->hp);
+    const int32_t heads = where->letter == 'h' ? qkv_layer_shape_of(notation->hp, layer)->n_head
+                                               : qkv_site_n_heads(where->site, notation->hp, layer);
+    const long long width = (long long)width_of(notation, where);
     const long long tokens = (long long)tokens_of(notation);
     qkv_text_printf(why, "the vector has shape ");
     put_shape(why, edit->vector->shape, edit->vector->n_dims);
@@ -71,6 +103,11 @@ static void explain_shape(const qkv_notation *notation, const qkv_edit *edit, qk
             ", whose rows may be tokens or heads; give it as %lld,1,%lld by token, as a "
             "capture of %s.h0 has it, or as %lld,%d,%lld",
             tokens, width, qkv_site_name(where->site), tokens, heads, width);
+        return;
+    }
+    if (layers_differ(notation, edit)) {
+        qkv_text_printf(why, ", and the layers of the edit differ in the shape of their %s",
+                        qkv_site_name(where->site));
         return;
     }
     qkv_text_printf(why, "; %s takes %lld", qkv_site_name(where->site), width);
@@ -157,7 +194,7 @@ static int uses_row(const qkv_edit *edit, int64_t token, int64_t head) {
     const qkv_selector *where = &edit->where;
     if (edit->vector_tokens && !is_in(where->rows, token)) return 0;
     if (edit->vector_heads == 1 || !where->heads) return 1;
-    const int64_t share = where->n_heads / edit->vector_heads;
+    const int64_t share = edit->vector_heads_named / edit->vector_heads;
     for (int64_t h = head * share; h < (head + 1) * share; h++) {
         if (where->heads[h]) return 1;
     }

@@ -53,7 +53,7 @@ static int needs_whole_map(const qkv_planner *p) {
 }
 
 int64_t qkv_pass_block_rows(const qkv_planner *p) {
-    int64_t T = p->plan->n_tokens, H = p->plan->model->hp.n_head;
+    int64_t T = p->plan->n_tokens, H = p->plan->model->hp.largest.n_head;
     if (T <= LONG_PROMPT || wants_whole_map(p) || needs_whole_map(p)) return T;
     int64_t row = 2 * H * T * (int64_t)sizeof(float);
     assert(row > 0);
@@ -73,13 +73,15 @@ static int carries_baseline(const qkv_planner *p) {
 size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     const qkv_hparams *hp = &p->plan->model->hp;
     size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)qkv_pass_block_rows(p);
-    size_t heads = (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
+    const qkv_layer_shape *shape = &hp->largest;
+    size_t heads = (size_t)(shape->n_head + shape->n_kv_head) * (size_t)shape->head_dim +
+                   (size_t)shape->n_kv_head * (size_t)shape->value_dim;
     size_t chosen = (size_t)hp->n_expert_used * (size_t)(hp->n_ff_expert + hp->n_embd);
-    size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * ((size_t)hp->n_ff + chosen);
+    size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * ((size_t)shape->n_ff + chosen);
     if (p->keep[qkv_place(QKV_SITE_LOGITS, hp->n_layer)]) row += (size_t)hp->n_vocab;
     if (p->keep[qkv_place(QKV_SITE_FINAL_NORM, hp->n_layer)]) row += (size_t)hp->n_embd;
     row += 3 * (size_t)qkv_plan_most_copies(p->plan) * (size_t)hp->n_embd;
-    size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
+    size_t maps = 3 * (size_t)shape->n_head * map_rows * T;
     if (start == QKV_START_HEADS) row += heads;
     size_t fit = p->session->memory_budget / ((T * row + maps) * sizeof(float));
     if (carries_baseline(p) && fit) fit--;
@@ -98,28 +100,27 @@ static int keeps_only_maps_of(const qkv_planner *p, int32_t layer) {
 }
 
 /* Marks the query heads whose map an edit of the layer can change. */
-static void mark_edited(const qkv_edit *edit, const qkv_hparams *hp, uint8_t *heads) {
+static void mark_edited(const qkv_edit *edit, const qkv_hparams *hp, int32_t layer,
+                        uint8_t *heads) {
     const qkv_selector *where = &edit->where;
     const int spreads = qkv_site_get_axes(where->site) == QKV_AXES_MAP &&
                         (edit->flags & QKV_EDIT_ALL_HEADS); /* so all must be there */
-    for (int32_t h = 0; h < hp->n_head; h++) {
-        int32_t counted = where->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h;
-        if (spreads || !where->heads || where->heads[counted]) heads[h] = 1;
+    for (int32_t h = 0; h < hp->layers[layer].n_head; h++) {
+        if (spreads || qkv_selector_has_query_head(where, hp, layer, h)) heads[h] = 1;
     }
 }
 
 static void mark_wanted(const qkv_planner *p, int32_t layer, uint8_t *heads) {
     static const qkv_site maps[] = {QKV_SITE_SCORES, QKV_SITE_PATTERN};
+    const int32_t n_head = p->plan->model->hp.layers[layer].n_head;
     for (int i = 0; i < 2; i++) {
         const qkv_wanted *wanted = qkv_plan_wanted(p->plan, layer, maps[i]);
         for (int32_t h = 0; wanted->wanted && h < wanted->n_heads; h++)
             heads[h] |= wanted->heads[h];
         for (size_t r = 0; r < wanted->n_reductions; r++) {
-            for (int32_t h = 0; h < p->plan->model->hp.n_head; h++)
-                heads[h] |= wanted->reductions[r].heads[h];
+            for (int32_t h = 0; h < n_head; h++) heads[h] |= wanted->reductions[r].heads[h];
         }
-        for (int32_t h = 0; wanted->observed && h < p->plan->model->hp.n_head; h++)
-            heads[h] |= wanted->observed[h];
+        for (int32_t h = 0; wanted->observed && h < n_head; h++) heads[h] |= wanted->observed[h];
     }
 }
 
@@ -141,18 +142,19 @@ static void choose_heads(const qkv_planner *p, const qkv_pass *pass, qkv_graph *
         const qkv_variant *variant = &p->plan->variants[pass->variants[i]];
         for (size_t e = 0; e < variant->n_edits; e++) {
             if (qkv_selector_has_layer(&variant->edits[e].where, pass->from))
-                mark_edited(&variant->edits[e], hp, heads);
+                mark_edited(&variant->edits[e], hp, pass->from, heads);
         }
         if (variant->n_edits == 0) mark_wanted(p, pass->from, heads);
     }
-    int32_t first = 0, end = hp->n_head, group = hp->n_head / hp->n_kv_head;
+    const qkv_layer_shape *shape = &hp->layers[pass->from];
+    int32_t first = 0, end = shape->n_head, group = qkv_layer_group(shape);
     while (first < end && !heads[first]) first++;
     while (end > first && !heads[end - 1]) end--;
     if (first / group != (end - 1) / group) { /* several groups: whole ones */
         first = first / group * group;
         end = (end + group - 1) / group * group;
     }
-    if (end - first < hp->n_head) {
+    if (end - first < shape->n_head) {
         g->first_head = first;
         g->n_heads = end - first;
     }
@@ -222,7 +224,7 @@ static int allocate_accumulators(const qkv_planner *p, qkv_graph *g, qkv_error *
                 if (round == 0) continue;
                 const qkv_wanted_reduction *w = &wanted->reductions[r];
                 const int64_t size = qkv_reduction_size(w->kind, w->side, plan->n_tokens);
-                const int64_t heads = plan->model->hp.n_head * g->n_batch;
+                const int64_t heads = plan->model->hp.layers[il].n_head * g->n_batch;
                 double *data = qkv_calloc((size_t)(size * heads), sizeof *data);
                 if (!data) return qkv_fail_memory(err);
                 for (int64_t h = 0; h < heads; h++)
@@ -238,9 +240,9 @@ static int allocate_accumulators(const qkv_planner *p, qkv_graph *g, qkv_error *
 }
 
 static void finish_accumulators(const qkv_graph *g) {
-    int64_t heads = g->n_batch * g->model->hp.n_head;
     for (size_t i = 0; i < g->n_accumulators; i++) {
         const qkv_accumulator *a = &g->accumulators[i];
+        const int64_t heads = g->n_batch * g->model->hp.layers[a->layer].n_head;
         int64_t size = qkv_reduction_size(a->kind, a->side, g->n_tokens);
         for (int64_t h = 0; h < heads; h++)
             qkv_reduce_finish(a->kind, a->side, g->n_tokens, a->data + h * size);
@@ -253,7 +255,7 @@ static void finish_accumulators(const qkv_graph *g) {
  * baseline's and need not be looked at again. */
 static int mark_touched(const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
     const qkv_hparams *hp = &g->model->hp;
-    size_t n_head = (size_t)hp->n_head;
+    size_t n_head = (size_t)hp->largest.n_head;
     g->watch.touched = qkv_calloc(pass->n_variants * n_head, 1);
     if (!g->watch.touched) return qkv_fail_memory(err);
     for (size_t i = 0; i < pass->n_variants; i++) {
@@ -264,7 +266,7 @@ static int mark_touched(const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
             const qkv_selector *where = &variant->edits[e].where;
             if (qkv_selector_has_layer(where, pass->from) &&
                 qkv_site_reaches(hp, where->site, pass->from, QKV_SITE_PATTERN, pass->from))
-                mark_edited(&variant->edits[e], hp, heads);
+                mark_edited(&variant->edits[e], hp, pass->from, heads);
         }
     }
     return QKV_OK;
@@ -374,12 +376,13 @@ static void skip(const float **rows, int64_t n, int64_t width) {
 }
 
 /* The trunk has all tokens; a pass may leave out the first n. */
-static void skip_tokens(qkv_inputs *inputs, const qkv_planner *p, int64_t n) {
+static void skip_tokens(qkv_inputs *inputs, const qkv_planner *p, int32_t from, int64_t n) {
     const qkv_hparams *hp = &p->plan->model->hp;
+    const qkv_layer_shape *shape = qkv_layer_shape_of(hp, from);
     skip(&inputs->resid, n, hp->n_embd);
-    skip(&inputs->q, n, (int64_t)hp->n_head * hp->head_dim);
-    skip(&inputs->k, n, (int64_t)hp->n_kv_head * hp->head_dim);
-    skip(&inputs->v, n, (int64_t)hp->n_kv_head * hp->head_dim);
+    skip(&inputs->q, n, (int64_t)shape->n_head * shape->head_dim);
+    skip(&inputs->k, n, (int64_t)shape->n_kv_head * shape->head_dim);
+    skip(&inputs->v, n, (int64_t)shape->n_kv_head * shape->value_dim);
     inputs->before = p->session->trunk.layers;
 }
 
@@ -431,7 +434,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     if (pass->start != QKV_START_TOKENS) {
         const qkv_trunk_layer *layer = &p->session->trunk.layers[pass->from];
         inputs = (qkv_inputs){.resid = layer->resid, .q = layer->q, .k = layer->k, .v = layer->v};
-        if (pass->before) skip_tokens(&inputs, p, pass->before);
+        if (pass->before) skip_tokens(&inputs, p, pass->from, pass->before);
     }
     status = qkv_session_compute(p->session, g, &inputs, err);
     p->done += (double)pass->n_variants;

@@ -138,7 +138,8 @@ static int check_inputs(const qkv_plan *plan, const qkv_variant *variant, qkv_er
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_selector *where = &variant->edits[i].where;
         for (int32_t il = 0; il < plan->model->hp.n_layer; il++) {
-            if (!qkv_selector_splits(where, &plan->model->hp) || !where->layers[il] ||
+            if (!where->layers || !where->layers[il] ||
+                !qkv_selector_splits(where, &plan->model->hp, il) ||
                 !qkv_heads_are_normed_together(plan->model, where->site, il))
                 continue;
             return qkv_fail(err, QKV_ERR_PLAN,
@@ -349,9 +350,10 @@ int qkv_plan_prepare(qkv_plan *plan, const char *text, qkv_error *err) {
 
 /* A capture by key/value heads cannot show a group whose query heads see different keys. */
 static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *err) {
-    if (!qkv_selector_splits(&edit->where, &plan->model->hp)) return QKV_OK;
+    if (!qkv_selector_splits_any(&edit->where, &plan->model->hp)) return QKV_OK;
     for (int32_t il = 0; il < plan->model->hp.n_layer; il++) {
-        if (!edit->where.layers[il]) continue;
+        if (!edit->where.layers[il] || !qkv_selector_splits(&edit->where, &plan->model->hp, il))
+            continue;
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             const qkv_wanted *wanted = qkv_plan_wanted(plan, il, (qkv_site)site);
             if (!qkv_site_has_layer((qkv_site)site) || !wanted->wanted || wanted->letter != 'g')
@@ -427,7 +429,10 @@ int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit, qkv_edi
                                .cols = e->where.cols,
                                .channels = e->where.channels,
                                .n_channels =
-                                   is_map ? 0 : qkv_site_width(e->where.site, hp, plan->n_tokens)};
+                                   is_map ? 0
+                                          : qkv_site_width(e->where.site, hp,
+                                                           qkv_selector_first_layer(&e->where, hp),
+                                                           plan->n_tokens)};
     return qkv_sized_write(info, &own, sizeof own, "qkv_edit_info", NULL) == QKV_OK;
 }
 
@@ -436,9 +441,9 @@ int qkv_plan_edit_covers(const qkv_plan *plan, size_t variant, size_t edit, int3
     const qkv_edit *e = edit_of(plan, variant, edit);
     if (!e || !qkv_site_has_layer(e->where.site)) return 0;
     const qkv_hparams *hp = &plan->model->hp;
-    if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->n_head) return 0;
+    if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->layers[layer].n_head) return 0;
     return qkv_selector_has_layer(&e->where, layer) &&
-           qkv_selector_has_query_head(&e->where, hp, head);
+           qkv_selector_has_query_head(&e->where, hp, layer, head);
 }
 
 const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {

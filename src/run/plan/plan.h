@@ -18,7 +18,7 @@ typedef struct qkv_variant {
 typedef struct qkv_wanted_reduction {
     qkv_reduction kind;
     int64_t side;   /* of a pooled picture */
-    uint8_t *heads; /* H bytes */
+    uint8_t *heads; /* H bytes, of the layer */
 } qkv_wanted_reduction;
 
 /* One captured site of one layer. */
@@ -103,16 +103,16 @@ int qkv_plan_check(const qkv_plan *plan, qkv_error *err);
  */
 
 /* Adds `what` to what is wanted of one layer. It may leave `wanted` half changed when it fails. */
-typedef int (*qkv_wanted_merge)(const qkv_plan *plan, qkv_wanted *wanted, const void *what,
-                                qkv_error *err);
+typedef int (*qkv_wanted_merge)(const qkv_plan *plan, int32_t layer, qkv_wanted *wanted,
+                                const void *what, qkv_error *err);
 
 /* The same for all layers that `where` selects; the plan is unchanged when one of them fails. */
 int qkv_wanted_merge_layers(qkv_plan *plan, const qkv_selector *where, qkv_wanted_merge merge,
                             const void *what, qkv_error *err);
 
 /* `what` is a qkv_capture. */
-int qkv_wanted_merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const void *what,
-                             qkv_error *err);
+int qkv_wanted_merge_capture(const qkv_plan *plan, int32_t layer, qkv_wanted *wanted,
+                             const void *what, qkv_error *err);
 
 void qkv_wanted_release(qkv_wanted *wanted);
 

@@ -148,7 +148,7 @@ static int store_frozen(qkv_planner *p, const qkv_kept *kept, qkv_error *err) {
     /* Edits find rows and heads by their numbers: all are there. */
     assert(qkv_site_has_layer(kept->site) || kept->tensor->ne[1] == p->plan->n_tokens);
     assert(qkv_site_get_axes(kept->site) != QKV_AXES_MAP ||
-           kept->tensor->ne[2] == p->plan->model->hp.n_head);
+           kept->tensor->ne[2] == p->plan->model->hp.layers[kept->layer].n_head);
     p->patches.frozen[place] = qkv_planner_copy(kept->tensor);
     return p->patches.frozen[place] ? QKV_OK : qkv_fail_memory(err);
 }
@@ -194,7 +194,7 @@ static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, cons
         if (t->ne[1] < g->n_tokens || g->n_before) computed.rows = g->logit_rows - g->n_before;
     }
     if (qkv_site_is_input(kept->site))
-        computed.n_heads = qkv_site_n_heads(kept->site, &g->model->hp);
+        computed.n_heads = qkv_site_n_heads(kept->site, &g->model->hp, kept->layer);
     int status = kept->copies ? list_copies(kept, member, &computed, &copies, err) : QKV_OK;
     if (status == QKV_OK) status = qkv_result_add(p->result, p->plan, variant, &computed, err);
     free((void *)copies);
@@ -204,12 +204,13 @@ static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, cons
 /* Adds the reductions that a pass computed of one layer for one of its variants. */
 static int add_reduced(qkv_planner *p, size_t variant, const qkv_graph *g, const qkv_accumulator *a,
                        size_t member, qkv_error *err) {
-    int64_t size = qkv_reduction_size(a->kind, a->side, g->n_tokens) * g->model->hp.n_head;
+    const int32_t n_head = g->model->hp.layers[a->layer].n_head;
+    int64_t size = qkv_reduction_size(a->kind, a->side, g->n_tokens) * n_head;
     qkv_computed computed = {.site = QKV_SITE_PATTERN,
                              .layer = a->layer,
                              .sums = a->data + (int64_t)member * size,
                              .first_head = g->first_head,
-                             .n_heads = g->n_heads ? g->n_heads : g->model->hp.n_head};
+                             .n_heads = g->n_heads ? g->n_heads : n_head};
     return qkv_result_add_reduced(p->result, p->plan, variant, &computed, a->kind, err);
 }
 

@@ -11,12 +11,8 @@
 
 /* ---- heads: they stay apart until the output projection, unless they are normed together ---- */
 
-static int has_heads(qkv_site site, const qkv_hparams *hp) {
-    return qkv_site_n_heads(site, hp) > 0;
-}
-
-static int wants_head(const qkv_wanted *wanted, const qkv_hparams *hp, int32_t h) {
-    int32_t counted = wanted->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h;
+static int wants_head(const qkv_wanted *wanted, const qkv_layer_shape *shape, int32_t h) {
+    int32_t counted = wanted->letter == 'g' ? h / qkv_layer_group(shape) : h;
     if (wanted->wanted && wanted->heads[counted]) return 1;
     if (wanted->observed && wanted->observed[h]) return 1;
     for (size_t r = 0; r < wanted->n_reductions; r++) {
@@ -28,11 +24,13 @@ static int wants_head(const qkv_wanted *wanted, const qkv_hparams *hp, int32_t h
 static int shows_in_heads(const qkv_plan *plan, const qkv_selector *where, int32_t layer,
                           qkv_site seen, const qkv_wanted *wanted) {
     const qkv_hparams *hp = &plan->model->hp;
-    if (!has_heads(where->site, hp) || !has_heads(seen, hp)) return 1;
+    if (!qkv_site_has_heads(where->site) || !qkv_site_has_heads(seen)) return 1;
     if (seen != where->site && qkv_heads_are_normed_together(plan->model, where->site, layer))
         return 1;
-    for (int32_t h = 0; h < hp->n_head; h++) {
-        if (qkv_selector_has_query_head(where, hp, h) && wants_head(wanted, hp, h)) return 1;
+    const qkv_layer_shape *shape = &hp->layers[layer];
+    for (int32_t h = 0; h < shape->n_head; h++) {
+        if (qkv_selector_has_query_head(where, hp, layer, h) && wants_head(wanted, shape, h))
+            return 1;
     }
     return 0;
 }

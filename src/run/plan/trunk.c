@@ -51,14 +51,16 @@ int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *to
 }
 
 /* Floats per token of a layer's q, k and v. */
-static size_t heads_width(const qkv_hparams *hp) {
-    return (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
+static size_t heads_width(const qkv_layer_shape *shape) {
+    return (size_t)(shape->n_head + shape->n_kv_head) * (size_t)shape->head_dim +
+           (size_t)shape->n_kv_head * (size_t)shape->value_dim;
 }
 
 void qkv_trunk_mark(const qkv_model *model, int64_t n_tokens, const uint8_t *prepared,
                     size_t budget, uint8_t *marked) {
     const qkv_hparams *hp = &model->hp;
-    size_t size = ((size_t)hp->n_embd + heads_width(hp)) * (size_t)n_tokens * sizeof(float);
+    size_t size =
+        ((size_t)hp->n_embd + heads_width(&hp->largest)) * (size_t)n_tokens * sizeof(float);
     size_t fit = budget / size, n = 0, at = 0;
     if (!fit) return;
     for (int32_t il = 0; il <= hp->n_layer; il++) n += prepared[il];
@@ -71,7 +73,8 @@ void qkv_trunk_mark(const qkv_model *model, int64_t n_tokens, const uint8_t *pre
 static size_t layer_size(const qkv_trunk *trunk, const qkv_model *model, int32_t il) {
     const qkv_hparams *hp = &model->hp;
     const qkv_trunk_layer *layer = &trunk->layers[il];
-    size_t row = (layer->resid ? (size_t)hp->n_embd : 0) + (layer->q ? heads_width(hp) : 0);
+    size_t row = (layer->resid ? (size_t)hp->n_embd : 0) +
+                 (layer->q ? heads_width(qkv_layer_shape_of(hp, il)) : 0);
     return row * (size_t)trunk->n_tokens * sizeof(float);
 }
 

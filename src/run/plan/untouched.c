@@ -12,7 +12,7 @@
 static int acts_by_token(const qkv_edit *edit, const qkv_hparams *hp) {
     const qkv_selector *where = &edit->where;
     return (edit->flags & QKV_EDIT_BY_TOKEN) && where->rows && where->layers &&
-           qkv_site_get_axes(where->site) != QKV_AXES_MAP && !qkv_selector_splits(where, hp);
+           qkv_site_get_axes(where->site) != QKV_AXES_MAP && !qkv_selector_splits_any(where, hp);
 }
 
 static int64_t first_row(const qkv_selector *where, int64_t n_tokens) {

@@ -36,8 +36,9 @@ static int copy_reductions(qkv_wanted *to, const qkv_wanted *from, int32_t n_hea
 }
 
 /* Release the copy also after a failure. */
-static int copy_wanted(const qkv_plan *plan, qkv_wanted *to, const qkv_wanted *from) {
-    const int32_t n_head = plan->model->hp.n_head;
+static int copy_wanted(const qkv_plan *plan, int32_t layer, qkv_wanted *to,
+                       const qkv_wanted *from) {
+    const int32_t n_head = qkv_layer_shape_of(&plan->model->hp, layer)->n_head;
     *to = (qkv_wanted){.wanted = from->wanted,
                        .letter = from->letter,
                        .n_heads = from->n_heads,
@@ -51,14 +52,14 @@ static int copy_wanted(const qkv_plan *plan, qkv_wanted *to, const qkv_wanted *f
 /* ---- one layer ---- */
 
 /* Adds the heads of a capture to what is wanted of one layer already. */
-static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_selector *where,
-                         const char *text, qkv_error *err) {
-    const qkv_hparams *hp = &plan->model->hp;
-    int32_t own = qkv_site_n_heads(where->site, hp);
+static int merge_capture(const qkv_plan *plan, int32_t layer, qkv_wanted *wanted,
+                         const qkv_selector *where, const char *text, qkv_error *err) {
+    const qkv_layer_shape *shape = qkv_layer_shape_of(&plan->model->hp, layer);
+    int32_t own = qkv_site_n_heads(where->site, &plan->model->hp, layer);
     char letter = where->letter;
     int shared = qkv_site_get_axes(where->site) == QKV_AXES_KEYVALUE;
     /* Where every query head has a key/value head of its own, h and g are the same. */
-    if (own && (!letter || hp->n_head == hp->n_kv_head)) letter = shared ? 'g' : 'h';
+    if (own && (!letter || shape->n_head == shape->n_kv_head)) letter = shared ? 'g' : 'h';
     if (wanted->wanted && wanted->letter != letter)
         return qkv_fail(
             err, QKV_ERR_PLAN,
@@ -66,7 +67,7 @@ static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_sel
             "use either h or g",
             text);
     if (own && !wanted->heads) {
-        wanted->n_heads = letter == 'g' ? hp->n_kv_head : hp->n_head;
+        wanted->n_heads = letter == 'g' ? shape->n_kv_head : shape->n_head;
         wanted->heads = qkv_calloc((size_t)wanted->n_heads, 1);
         if (!wanted->heads) return qkv_fail_memory(err);
     }
@@ -83,9 +84,9 @@ int qkv_wanted_any(const qkv_wanted *wanted) {
 }
 
 /* One more reduction of a layer's patterns, or more heads of one that is there already. */
-static int merge_reduction(const qkv_plan *plan, qkv_wanted *wanted, const qkv_capture *capture,
-                           qkv_error *err) {
-    int32_t n_head = plan->model->hp.n_head;
+static int merge_reduction(const qkv_plan *plan, int32_t layer, qkv_wanted *wanted,
+                           const qkv_capture *capture, qkv_error *err) {
+    const int32_t n_head = plan->model->hp.layers[layer].n_head;
     qkv_wanted_reduction *found = NULL;
     for (size_t i = 0; i < wanted->n_reductions; i++) {
         if (wanted->reductions[i].kind == capture->reduction) found = &wanted->reductions[i];
@@ -124,16 +125,17 @@ static int merge_map(uint8_t **wanted, int is_first, const uint8_t *also, int64_
     return QKV_OK;
 }
 
-int qkv_wanted_merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const void *what,
-                             qkv_error *err) {
+int qkv_wanted_merge_capture(const qkv_plan *plan, int32_t layer, qkv_wanted *wanted,
+                             const void *what, qkv_error *err) {
     const qkv_capture *capture = what;
     const qkv_selector *where = &capture->where;
-    if (capture->reduction) return merge_reduction(plan, wanted, capture, err);
-    wanted->width = qkv_site_width(where->site, &plan->model->hp, plan->n_tokens);
+    if (capture->reduction) return merge_reduction(plan, layer, wanted, capture, err);
+    wanted->width = qkv_site_width(where->site, &plan->model->hp, layer, plan->n_tokens);
     int status = merge_map(&wanted->rows, !wanted->wanted, where->rows, plan->n_tokens, err);
     if (status == QKV_OK)
         status = merge_map(&wanted->channels, !wanted->wanted, where->channels, wanted->width, err);
-    return status == QKV_OK ? merge_capture(plan, wanted, where, capture->text, err) : status;
+    return status == QKV_OK ? merge_capture(plan, layer, wanted, where, capture->text, err)
+                            : status;
 }
 
 /* ---- all layers ---- */
@@ -151,10 +153,10 @@ int qkv_wanted_merge_layers(qkv_plan *plan, const qkv_selector *where, qkv_wante
     int status = drafts ? QKV_OK : qkv_fail_memory(err);
     for (int32_t il = 0; il <= n_layer && status == QKV_OK; il++) {
         if (!is_selected(plan, where, il)) continue;
-        if (!copy_wanted(plan, &drafts[il], qkv_plan_wanted(plan, il, where->site)))
+        if (!copy_wanted(plan, il, &drafts[il], qkv_plan_wanted(plan, il, where->site)))
             status = qkv_fail_memory(err);
         else
-            status = merge(plan, &drafts[il], what, err);
+            status = merge(plan, il, &drafts[il], what, err);
     }
     for (int32_t il = 0; drafts && il <= n_layer; il++) {
         if (status == QKV_OK && is_selected(plan, where, il)) {
