@@ -269,9 +269,6 @@ QKV_API int qkv_figure_render(qkv_figure *figure, const char *format, char **byt
 /* Fails where both would fail whatever the disk is like. Writes nothing. */
 QKV_API int qkv_figure_check(qkv_figure *figure, const char *path, qkv_error *err);
 
-/* "Query", "Key", "Value" for "q", "k", "v"; NULL for other sites. */
-QKV_API const char *qkv_figure_part_name(const char *site);
-
 #ifdef __cplusplus
 }
 #endif

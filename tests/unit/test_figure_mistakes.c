@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "study/figure.h"
 #include "support/figure_maker.h"
 #include "support/scratch.h"
 
