@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/base64.h"
+#include "model/model.h"
 #include "page/page_bundle.h"
 #include "study/figure.h"
 #include "study/html_page.h"
