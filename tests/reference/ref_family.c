@@ -50,6 +50,14 @@ static const ref_family table[] = {
      .head_norm = REF_OWN_WEIGHTS, .parallel = 1},
     {"cohere2", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_SILU,
      .parallel = 1, .full_every = 4, .unturned_every = 4},
+    {"gpt_neo", REF_LAYER, REF_BEFORE, REF_NO_TURNING, .activation = REF_GELU_TANH},
+    {"opt", REF_LAYER, REF_BEFORE, REF_NO_TURNING, .activation = REF_RELU},
+    {"gptj", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_GELU_TANH, .parallel = 1},
+    {"codegen", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_GELU_TANH, .parallel = 1},
+    {"persimmon", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_RELU_SQUARED,
+     .head_norm = REF_SHARED_WEIGHTS},
+    {"bloom", REF_LAYER, REF_BEFORE, REF_NO_TURNING, .activation = REF_GELU_TANH, .last_slope = 8},
+    {"mpt", REF_LAYER, REF_BEFORE, REF_NO_TURNING, .activation = REF_GELU_ERF},
     {"bert", REF_LAYER, REF_ON_SUM, REF_NO_TURNING, .activation = REF_GELU_ERF, .encoder = 1},
 };
 /* clang-format on */
