@@ -178,7 +178,8 @@ static void load_attention(source_file *f, ref_layer *l) {
  * its own, and the first is the feed-forward's. */
 static void load_norms_before(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
-    const ref_norm first = need_norm(f, "attn_norm"), second = load_norm(f, "attn_norm_2", m->D);
+    const ref_norm none = {NULL, NULL}, second = load_norm(f, "attn_norm_2", m->D);
+    const ref_norm first = m->family->bare_start && f->il == 0 ? none : need_norm(f, "attn_norm");
     l->attn_before = second.weight ? second : first;
     l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
     if (m->bare_norms) l->ffn_before = bare_norm(f);
@@ -230,6 +231,7 @@ static int has_window(const source_file *f) {
     const int64_t id = find_key(f, "attention.sliding_window_pattern");
     if (id >= 0 && gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY)
         return ((const int8_t *)gguf_get_arr_data(f->gguf, id))[f->il];
+    if (f->model->family->full_from && f->il % f->model->family->full_from == 0) return 0;
     return !every || (f->il + 1) % every != 0;
 }
 
@@ -248,7 +250,7 @@ static void load_layer(source_file *f, int window) {
     load_norms(f, l);
     load_attention(f, l);
     has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
-    if (has_window(f)) l->window = window;
+    if (has_window(f)) l->window = family->half_windows ? window / 2 + 1 : window;
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;

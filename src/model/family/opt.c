@@ -23,7 +23,7 @@ static const qkv_hf_name hf_layer_names[] = {
 
 static const qkv_hf_name hf_model_names[] = {
     {"decoder.embed_tokens", "token_embd", NULL},
-    {"decoder.embed_positions", "position_embd", &qkv_maker_after_two_rows},
+    {"decoder.embed_positions", "position_embd", &qkv_maker_skip_rows},
     {"decoder.final_layer_norm", "output_norm", NULL},
     {NULL, NULL, NULL},
 };
@@ -48,6 +48,7 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     if (width != config->n_embd)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: word_embed_proj_dim is supported only as hidden_size", config->path);
+    config->first_position = 2;
     if (!biases) qkv_hf_set_bool(config, "linear_biases", 0);
     if (!affine) qkv_hf_set_bool(config, "norm_weights", 0);
     return QKV_OK;
