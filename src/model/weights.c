@@ -282,9 +282,9 @@ static int bind_mixer(qkv_model *model, int il, qkv_error *err) {
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     uint64_t required = required_weights(model, il);
-    const uint64_t absent = absent_weights(model, il);
-    required &= ~absent;
-    uint64_t known = required | (optional_weights(model, il) & ~absent);
+    const uint64_t missing = absent_weights(model, il);
+    required &= ~missing;
+    uint64_t known = required | (optional_weights(model, il) & ~missing);
     if (family->first_unnormed && il == 0) known &= ~QKV_HAS(ATTN_NORM_BIAS);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;

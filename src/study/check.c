@@ -106,7 +106,7 @@ static int add(qkv_plan *plan, const char *site, int32_t il, qkv_error *err) {
 
 /* `all`: what the checks of one layer need; else what tells causality. */
 static int add_layer(const check_work *w, qkv_plan *plan, int32_t il, int all, qkv_error *err) {
-    const char *sites[8];
+    const char *sites[9];
     size_t n = 0;
     int status = QKV_OK;
     sites[n++] = "resid_post";
@@ -116,6 +116,7 @@ static int add_layer(const check_work *w, qkv_plan *plan, int32_t il, int all, q
     if (all && has_neurons(w, il)) sites[n++] = "mlp_act";
     if (has_attention(w, il)) sites[n++] = "pattern";
     if (has_attention(w, il) && all) sites[n++] = "z";
+    if (has_attention(w, il) && all && w->model->hp.has_gate) sites[n++] = "gate";
     if (has_attention(w, il) && all && weight(w, il, QKV_LAYER_SINKS)) sites[n++] = "scores";
     for (size_t i = 0; i < n && status == QKV_OK; i++) status = add(plan, sites[i], il, err);
     if (status == QKV_OK && all && has_attention(w, il))
@@ -182,12 +183,26 @@ static const output_matrix mlp_output = {
     "down",        QKV_LAYER_DOWN,   QKV_LAYER_DOWN_BIAS, QKV_LAYER_POST_FFN_NORM,
     CHECK_MLP_OUT, QKV_SITE_MLP_ACT, QKV_SITE_MLP_OUT};
 
+/* z times its gate, the caller's to free; NULL: the model has none, or memory is short. */
+static float *gated(const check_work *w, const qkv_result *r, int32_t il, const qkv_tensor *z) {
+    if (!w->model->hp.has_gate) return NULL;
+    const qkv_tensor gate = get(r, QKV_SITE_GATE, il);
+    const size_t n = (size_t)(z->shape[0] * z->shape[1] * z->shape[2]);
+    float *passed = qkv_calloc(n, sizeof *passed);
+    for (size_t i = 0; passed && i < n; i++) passed[i] = z->data[i] * gate.data[i];
+    return passed;
+}
+
 static int check_output(check_work *w, const qkv_result *r, int32_t il, const output_matrix *o,
                         qkv_error *err) {
     check_line *line = &w->lines[o->id];
     const struct ggml_tensor *matrix = weight(w, il, o->slot);
     matrix_source source = {w->model, o->name, il};
-    const qkv_tensor x = get(r, o->from, il), y = get(r, o->to, il);
+    qkv_tensor x = get(r, o->from, il);
+    const qkv_tensor y = get(r, o->to, il);
+    float *passed = o->from == QKV_SITE_Z ? gated(w, r, il, &x) : NULL;
+    if (o->from == QKV_SITE_Z && w->model->hp.has_gate && !passed) return qkv_fail_memory(err);
+    if (passed) x.data = passed;
     const invariant_matrix m = {.read = read_rows,
                                 .user = &source,
                                 .n = matrix->ne[1],
@@ -196,7 +211,9 @@ static int check_output(check_work *w, const qkv_result *r, int32_t il, const ou
                                 .norm = norm(w, il, o->norm, -1),
                                 .factor = (double)w->model->hp.residual_scale};
     line->n++;
-    return qkv_invariant_product(&line->gap, il, &m, &x, &y, err);
+    const int status = qkv_invariant_product(&line->gap, il, &m, &x, &y, err);
+    free(passed);
+    return status;
 }
 
 /* ---- one layer ---- */

@@ -128,20 +128,21 @@ static int read_conv_layers(qkv_hf_config *config, qkv_error *err) {
     return status;
 }
 
-/* The width of the feed-forward may be said before it is cut to two thirds and rounded up. */
+/* The width of the feed-forward, by its older name first; it may be said before it is cut to two thirds and
+ * rounded up. */
 static int read_width(qkv_hf_config *config, qkv_error *err) {
     int64_t multiple = 256, width = config->n_ff;
     double factor = 1;
     int adjusts = 0;
-    int found = qkv_hf_take_bool(config, "block_auto_adjust_ff_dim", &adjusts, err);
+    int found = qkv_hf_take_int(config, "block_ff_dim", 1, MAX_NUMBER, &width, err);
+    if (found >= 0) found = qkv_hf_take_bool(config, "block_auto_adjust_ff_dim", &adjusts, err);
     if (found >= 0)
         found = qkv_hf_take_int(config, "block_multiple_of", 1, MAX_NUMBER, &multiple, err);
     if (found >= 0)
         found = qkv_hf_take_float(config, "block_ffn_dim_multiplier", 1e-3, 1e3, &factor, err);
     if (found < 0) return found;
-    if (!adjusts) return QKV_OK;
-    width = (int64_t)(factor * (double)(2 * width / 3));
-    config->n_ff = (width + multiple - 1) / multiple * multiple;
+    if (adjusts) width = (int64_t)(factor * (double)(2 * width / 3));
+    config->n_ff = adjusts ? (width + multiple - 1) / multiple * multiple : width;
     qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
     return QKV_OK;
 }
