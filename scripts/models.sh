@@ -56,11 +56,18 @@ convert`, under these names, and read by qkv alone.
 The slopes of ALiBi in `mpt` are those that `alibi_bias_max` asks for, as in llama.cpp and in the program that trained
 these models; transformers' class takes 8 whatever the config says.
 
+Layers without attention (`attn_out` is what they add; they have no `q`, `pattern`, `z` and so on): gated delta-nets in
+Qwen 3.5 and Qwen 3 Next, short convolutions in LFM2. Of each head of a gated delta-net, the state S decays by
+a = exp(-exp(A) softplus(alpha + bias)), holds v at k, and is read at q: S = a S; S = S + sigmoid(beta) k (v - k S);
+out = q S. The attention layers of Qwen 3.5 and Qwen 3 Next multiply `z` by `gate` before the output matrix. Metrics of
+`z` and of values times the output matrix, and circuits of weights, leave the gate out.
+
 Of models for images and text the language part is opened, and a notice names the other parts:
 `Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Idefics3ForConditionalGeneration`,
 `InternVLForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
 `LlavaOnevisionForConditionalGeneration`, `Mistral3ForConditionalGeneration`, `Qwen2VLForConditionalGeneration`,
-`Qwen2_5_VLForConditionalGeneration`, `Qwen3VLForConditionalGeneration`, `SmolVLMForConditionalGeneration`,
+`Qwen2_5_VLForConditionalGeneration`, `Qwen3VLForConditionalGeneration`, `Qwen3_5ForConditionalGeneration`,
+`Qwen3_5MoeForConditionalGeneration`, `SmolVLMForConditionalGeneration`,
 `VipLlavaForConditionalGeneration`; within them, language parts of the types `gemma3_text`, `granite`, `llama`,
 `mistral`, `phi3`, `qwen2`, `qwen2_vl_text`, `qwen2_5_vl_text`, `qwen3` and `qwen3_vl_text`. M-RoPE is plain RoPE there:
 the three positions of a text's token are equal.
