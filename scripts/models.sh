@@ -39,10 +39,12 @@ EOF
     printf '%s\n' "$lines" | awk '$2 == "model.gguf" { print $1 }' | while read -r folder; do
         vectors=$root/tests/vectors/$folder
         class=$(tr -d '\n' <"$vectors/hf/config.json" | sed 's/.*"architectures": *\[ *"\([^"]*\)".*/\1/')
-        name=$("$build/qkv" info -m "$vectors/model.gguf" | awk '$1 == "architecture" { print $2 }')
+        file=$vectors/model.gguf made=$(differences "$folder" model.gguf)
+        [ -e "$file" ] || file=$vectors/hf made='llama.cpp has no such model'
+        name=$("$build/qkv" info -m "$file" | awk '$1 == "architecture" { print $2 }')
         # shellcheck disable=SC2016 # Markdown's quotes, not the shell's
         printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$class" "$folder" \
-            "$(differences "$folder" model.gguf)" "$(differences "$folder" hf)"
+            "$made" "$(differences "$folder" hf)"
     done
     cat <<'EOF'
 

@@ -192,15 +192,25 @@ static uint64_t required_weights(const qkv_model *model, int il) {
         required = (required & ~split) | QKV_HAS(QKV);
         if (family->layer_required & QKV_HAS(Q_BIAS)) required |= QKV_HAS(QKV_BIAS);
     }
-    if ((family->layer_optional & QKV_HAS(ROUTER)) && model->hp.n_expert)
-        required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
-    return required;
+    const uint64_t all = family->layer_required | family->layer_optional;
+    if (!(all & QKV_HAS(ROUTER))) return required;
+    if (!qkv_layer_has_experts(&model->hp, il))
+        return (required & ~QKV_HAS_EXPERT_PARTS) | QKV_HAS_GATED_MLP;
+    required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
+    return model->hp.n_ff_shared ? required : required & ~QKV_HAS_SHARED_EXPERT;
+}
+
+/* What it may have beyond that. */
+static uint64_t optional_weights(const qkv_model *model, int il) {
+    const uint64_t optional = model->family->layer_optional;
+    if (qkv_layer_has_experts(&model->hp, il)) return optional & ~QKV_HAS_GATED_MLP;
+    return optional & ~QKV_HAS_EXPERT_PARTS;
 }
 
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     uint64_t required = required_weights(model, il);
-    uint64_t known = required | family->layer_optional;
+    uint64_t known = required | optional_weights(model, il);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((known | family->layer_ones) & bit)) continue;
@@ -235,6 +245,13 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Layers that predict further tokens stand after the others, and are not part of the model. */
+static int is_of_later_layer(const qkv_model *model, const char *name) {
+    char *end = NULL;
+    if (!(model->family->keys & QKV_READS(LATER_LAYERS)) || strncmp(name, "blk.", 4) != 0) return 0;
+    return strtol(name + 4, &end, 10) >= model->hp.n_layer && *end == '.';
+}
+
 /* Every tensor of the file must have found its slot. */
 static int refuse_unused(const qkv_model *model, qkv_error *err) {
     size_t n = qkv_gguf_n_tensors(model->file);
@@ -242,7 +259,7 @@ static int refuse_unused(const qkv_model *model, qkv_error *err) {
         qkv_gguf_tensor t;
         qkv_gguf_get_tensor(model->file, i, &t);
         /* Old converters stored the plain RoPE frequencies per layer; they say nothing new. */
-        if (strstr(t.name, "attn_rot_embd")) continue;
+        if (strstr(t.name, "attn_rot_embd") || is_of_later_layer(model, t.name)) continue;
         if (!ggml_get_tensor(model->tensors, t.name))
             return qkv_fail(
                 err, QKV_ERR_UNSUPPORTED,

@@ -214,13 +214,21 @@ static void load_feed_forward(source_file *f, ref_layer *l) {
 static void load_experts(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
     l->router = need_linear(f, "ffn_gate_inp", 1, m->n_expert, m->D);
-    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->F, m->D);
-    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->F, m->D);
-    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->F);
+    l->choice_bias = load_in_layer(f, "exp_probs_b", "bias", (size_t)m->n_expert);
+    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->f, m->D);
+    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->f, m->D);
+    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->f);
     l->shared_router = load_linear(f, "ffn_gate_inp_shexp", 1, 1, m->D);
     l->shared_gate = load_linear(f, "ffn_gate_shexp", 1, m->n_shared, m->D);
     l->shared_up = load_linear(f, "ffn_up_shexp", 1, m->n_shared, m->D);
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
+}
+
+/* The first layers may have none, and of the others every n-th. */
+static int has_experts(const source_file *f) {
+    const int first = key_int(f, "leading_dense_block_count", 0);
+    const int every = key_int(f, "interleave_moe_layer_step", 0);
+    return f->model->n_expert && f->il >= first && (every == 0 || (f->il + 1) % every == 0);
 }
 
 static void load_layer(source_file *f, int window) {
@@ -230,7 +238,7 @@ static void load_layer(source_file *f, int window) {
     const int nth = f->il + 1;
     load_norms(f, l);
     load_attention(f, l);
-    m->n_expert ? load_experts(f, l) : load_feed_forward(f, l);
+    has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
     if (!family->full_every || nth % family->full_every != 0) l->window = window;
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
@@ -263,9 +271,13 @@ static void read_shape(source_file *f) {
     m->n_expert = key_int(f, "expert_count", 0);
     m->n_expert_used = key_int(f, "expert_used_count", 0);
     m->F = key_int(f, "feed_forward_length", 0);
-    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->F);
+    m->f = key_int(f, "expert_feed_forward_length", m->F);
+    m->n_shared = key_int(f, "expert_shared_count", 0) * m->f;
+    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
+    m->n_group = key_int(f, "expert_group_count", 0);
+    m->n_group_used = key_int(f, "expert_group_used_count", 0);
+    m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
-    if (m->n_expert) m->F = key_int(f, "expert_feed_forward_length", m->F);
     m->turned = key_int(f, "rope.dimension_count", m->d);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);

@@ -2,7 +2,7 @@
  * The weights of a GGUF model as plain float arrays, for the scalar reference.
  *
  * Dimension letters as everywhere: D model width, H query heads, G key/value heads, d head width,
- * F feed-forward width (of one expert), E experts, V vocabulary. Every matrix is
+ * F feed-forward width, E experts, V vocabulary. Every matrix is
  * [outputs][inputs]. ggml only reads the file and dequantises; everything it says about the model
  * is read again here, by other code than the library's.
  */
@@ -39,12 +39,13 @@ typedef struct ref_rope {
 typedef struct ref_layer {
     ref_norm attn_before, attn_after, attn_sum;
     ref_norm ffn_before, ffn_after, ffn_sum;
-    ref_linear q, k, v, o;    /* [H d][D] [G d][D] [G d][D] [D][H d] */
-    ref_norm q_norm, k_norm;  /* [d], or [heads d] */
-    float *sinks;             /* [H]: scores of a key that has no value, or NULL */
-    ref_linear router;        /* [E][D]; no weight: one feed-forward for all tokens */
-    ref_linear gate;          /* [F][D]; no weight: plain MLP */
-    ref_linear up, down;      /* [F][D] [D][F] */
+    ref_linear q, k, v, o;   /* [H d][D] [G d][D] [G d][D] [D][H d] */
+    ref_norm q_norm, k_norm; /* [d], or [heads d] */
+    float *sinks;            /* [H]: scores of a key that has no value, or NULL */
+    ref_linear router;       /* [E][D]; no weight: one feed-forward for all tokens */
+    float *choice_bias;  /* [E]: added to the weights of experts for the choice alone, or NULL */
+    ref_linear gate;     /* [F][D]; no weight: plain MLP */
+    ref_linear up, down; /* [F][D] [D][F] */
     ref_linear shared_router; /* [1][D]: how open the gate of the shared expert is */
     ref_linear shared_gate, shared_up,
         shared_down;      /* of the expert that every token has, or none */
@@ -57,6 +58,9 @@ typedef struct ref_model {
     int n_layer, D, H, G, d, F, V;
     int n_expert, n_expert_used, n_shared; /* n_shared: width of the shared expert */
     int keeps_shares;
+    int n_group, n_group_used; /* of experts; 0 or 1: none */
+    int f;                     /* feed-forward width of one expert */
+    double share_factor;       /* of all experts' shares */
     int parallel;
     ref_activation activation;
     double norm_epsilon;

@@ -31,6 +31,7 @@ enum {
     X(gemma2, HAS_GGUF | GENERATES)                                                                \
     X(gemma3, HAS_GGUF | GENERATES)                                                                \
     X(glm4, HAS_GGUF | GENERATES)                                                                  \
+    X(glm4_moe, HAS_GGUF | GENERATES)                                                              \
     X(gpt2, HAS_GGUF | GENERATES)                                                                  \
     X(gpt_bigcode, HAS_GGUF | GENERATES)                                                           \
     X(gpt_neox, HAS_GGUF | GENERATES)                                                              \
@@ -42,6 +43,7 @@ enum {
     X(llama, HAS_GGUF | GENERATES)                                                                 \
     X(llama3_rope, HAS_GGUF | GENERATES)                                                           \
     X(llama_gqa, HAS_GGUF | GENERATES)                                                             \
+    X(minimax_m2, HAS_GGUF | GENERATES)                                                            \
     X(mistral, HAS_GGUF | GENERATES)                                                               \
     X(mixtral, HAS_GGUF | GENERATES)                                                               \
     X(olmo, HAS_GGUF | GENERATES)                                                                  \

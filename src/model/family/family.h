@@ -47,6 +47,7 @@
     X(DOWN_BIAS, "ffn_down.bias", "D")                                                             \
     X(ROUTER, "ffn_gate_inp.weight", "DE")                                                         \
     X(ROUTER_BIAS, "ffn_gate_inp.bias", "E")                                                       \
+    X(CHOICE_BIAS, "exp_probs_b.bias", "E")                                                        \
     X(GATE_EXPERTS, "ffn_gate_exps.weight", "DfE")                                                 \
     X(GATE_EXPERTS_BIAS, "ffn_gate_exps.bias", "fE")                                               \
     X(UP_EXPERTS, "ffn_up_exps.weight", "DfE")                                                     \
@@ -95,6 +96,11 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
 #define QKV_HAS_EXPERTS                                                                            \
     (QKV_HAS(ROUTER) | QKV_HAS(GATE_EXPERTS) | QKV_HAS(UP_EXPERTS) | QKV_HAS(DOWN_EXPERTS))
 #define QKV_HAS_SHARED_EXPERT (QKV_HAS(SHARED_GATE) | QKV_HAS(SHARED_UP) | QKV_HAS(SHARED_DOWN))
+/* All that a layer without experts lacks where others have them. */
+#define QKV_HAS_EXPERT_PARTS                                                                       \
+    (QKV_HAS_EXPERTS | QKV_HAS_SHARED_EXPERT | QKV_HAS(ROUTER_BIAS) | QKV_HAS(CHOICE_BIAS) |       \
+     QKV_HAS(GATE_EXPERTS_BIAS) | QKV_HAS(UP_EXPERTS_BIAS) | QKV_HAS(DOWN_EXPERTS_BIAS) |          \
+     QKV_HAS(SHARED_ROUTER))
 /* What the layers of the llama kind consist of. */
 #define QKV_HAS_LLAMA_LAYER                                                                        \
     (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS(O) | QKV_HAS(FFN_NORM) | QKV_HAS_GATED_MLP)
@@ -120,6 +126,8 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
     X(EXPERT_SCALE, "expert_weights_scale")                                                        \
     X(EXPERT_GATING, "expert_gating_func")                                                         \
     X(DENSE_LAYERS, "leading_dense_block_count")                                                   \
+    X(EXPERT_PERIOD, "interleave_moe_layer_step")                                                  \
+    X(LATER_LAYERS, "nextn_predict_layers")                                                        \
     X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
     X(SHARED_KV, "attention.shared_kv_layers")
 
@@ -138,6 +146,14 @@ typedef enum qkv_activation {
     QKV_ACT_RELU_SQUARED,
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
+
+/* What a router makes of its scores; see run/graph/router.c. */
+typedef enum qkv_router_kind {
+    QKV_ROUTER_SOFTMAX,
+    QKV_ROUTER_SIGMOID,
+    QKV_ROUTER_MIXER,
+    QKV_ROUTER_COUNT
+} qkv_router_kind;
 
 typedef enum qkv_mlp_kind {
     QKV_MLP_PLAIN,
@@ -189,6 +205,10 @@ typedef struct qkv_family {
     /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
      * that they are brought to a sum of 1, as they are elsewhere. */
     int experts_keep_shares;
+    qkv_router_kind
+        router; /* unless the key expert_gating_func, where the family reads it, names another */
+    int router_on_input; /* experts' inputs are multiplied by their shares, not their outputs */
+    int groups_by_best;  /* groups of experts count as much as their best one, not their best two */
     /* Norms that files have no weights of: they are bound to ones. */
     uint64_t layer_ones, model_ones;
     uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
@@ -230,6 +250,8 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
+    X(glm4moe)                                                                                     \
+    X(minimax_m2)                                                                                  \
     X(bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;

@@ -246,7 +246,7 @@ static int take_any_int(qkv_hf_config *config, const char *const *names, int no_
     X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv")
 
 #define EXPERT_INTS(X)                                                                             \
-    X(n_expert, "expert_count", 0, "num_local_experts", "num_experts")                             \
+    X(n_expert, "expert_count", 0, "num_local_experts", "num_experts", "n_routed_experts")         \
     X(n_used, "expert_used_count", 0, "num_experts_per_tok")
 
 /* A dense model's class does not read the settings of experts. */

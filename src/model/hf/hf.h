@@ -135,6 +135,8 @@ struct qkv_hf {
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
     int partial_rotary;         /* RoPE may turn a part of the channels */
+    const char *rotary_width;   /* the setting that says how many, where no share is given */
+    int leaves_later_layers;    /* layers past the last one predict further tokens, and are left out */
     int fixed_activation;       /* the class does not read its name */
     int yarn_is_longrope;       /* an old name */
     int window;                 /* set of qkv_hf_window; 0: there is none */

@@ -16,6 +16,7 @@ typedef struct rope {
     qkv_hf_config scaling; /* its settings are those of the scaling; for the take functions */
     const char *object;    /* what the config calls them */
     double base, local_base, part; /* part: of the channels that turn */
+    int has_part;                  /* it was said */
     int64_t dims;
 } rope;
 
@@ -41,6 +42,7 @@ static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
     const int n = r->config->hf->partial_rotary ? 3 : 1;
     int found = take_any_float(from, base_names, n, &r->base, err);
     if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
+    r->has_part |= found > 0;
     return found < 0 ? found : QKV_OK;
 }
 
@@ -295,8 +297,21 @@ static void ignore_rest(const rope *r) {
     }
 }
 
+/* Where no share is given, the number of channels may be. */
+static int take_width(rope *r, qkv_error *err) {
+    qkv_hf_config *config = r->config;
+    int64_t width = 0;
+    if (!config->hf->rotary_width) return QKV_OK;
+    const int found =
+        qkv_hf_take_int(config, config->hf->rotary_width, 2, config->head_dim, &width, err);
+    if (found > 0 && !r->has_part) r->part = (double)width / (double)config->head_dim;
+    return found < 0 ? found : QKV_OK;
+}
+
 static int write_numbers(rope *r, qkv_error *err) {
     qkv_hf_config *config = r->config;
+    const int status = take_width(r, err);
+    if (status != QKV_OK) return status;
     if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !config->hf->partial_rotary))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: RoPE on %g of the channels is not supported for %s", config->path,

@@ -320,11 +320,20 @@ static int leave_parts(const binder *b, qkv_error *err) {
     return qkv_gguf_add_notice(b->file, &text, err);
 }
 
+/* "model.layers.46.x" of a model of 46 layers. */
+static int is_of_later_layer(const binder *b, const char *name) {
+    const qkv_hf *hf = b->config->hf;
+    const char *block = hf->block ? hf->block : "layers.", *at = strstr(name, block);
+    if (!hf->leaves_later_layers || !at) return 0;
+    char *end = NULL;
+    return strtol(at + strlen(block), &end, 10) >= b->config->n_layer && *end == '.';
+}
+
 static int refuse_unknown(const binder *b, qkv_error *err) {
     const qkv_st_list *list = &b->dir->sources;
     for (size_t i = 0; i < list->count; i++) {
         const qkv_st_tensor *t = &list->items[i];
-        if (t->used || is_ignored(common_ignored, t->name) ||
+        if (t->used || is_ignored(common_ignored, t->name) || is_of_later_layer(b, t->name) ||
             is_ignored(b->config->hf->ignored, t->name))
             continue;
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
