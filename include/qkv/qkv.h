@@ -78,7 +78,6 @@
 #include "qkv/plot.h"
 #include "qkv/progress.h"
 #include "qkv/prompt.h"
-#include "qkv/recipe.h"
 #include "qkv/reproduce.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
