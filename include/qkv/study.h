@@ -146,6 +146,7 @@ typedef struct qkv_study_info {
     const char *recipe; /* JSON, without the look */
     const char *id;     /* of the recipe, 8 characters */
     size_t n_printed;   /* the first so many tables are the answer in short */
+    size_t n_failed;    /* of the study `check`: what does not hold; the command then fails */
     /* Of a figure; 0, -1 and NULL of other studies. */
     size_t n_maps, map_rows, map_columns; /* its panels, row by row; with the baseline's column */
     size_t n_prompts;

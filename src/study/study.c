@@ -250,7 +250,8 @@ int qkv_study_get_info(const qkv_study *study, qkv_study_info *info, qkv_error *
                                        : study->n_printed       ? study->n_printed
                                                                 : 1,
                           .layer = -1,
-                          .head = -1};
+                          .head = -1,
+                          .n_failed = study->n_failed};
     if (fig) {
         own.n_maps = fig->rows * fig->cols;
         own.map_rows = fig->rows;
