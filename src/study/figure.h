@@ -143,7 +143,7 @@ typedef struct qkv_figure_options {
 
     /* 1: keep what an HTML page needs, whole maps and the scores of the head; `report` does so, too.
      * It changes nothing of the figure and is not in its recipe. */
-    int32_t living;
+    int32_t page;
 
     /* grid: the set of prompts that mean:set and patch:resample are about. Recipes hold it. */
     const qkv_prompt *set_prompts;
@@ -175,7 +175,7 @@ const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 /* ---- writing ---- */
 
 /* png svg pdf: the drawing. html: a page that needs nothing else, whose maps change as you drag: edits
- * that scale q or k of the layer shown have a slider, exact at every factor; `living` or `report` must
+ * that scale q or k of the layer shown have a slider, exact at every factor; `page` or `report` must
  * have asked for it, and with `report` it holds the report. md json: the report, which `report` must
  * have asked for. safetensors, npz: the values of the panels as r0.c0, r0.c1, ...; csv: the same, a
  * row for each. NULL past the end. */
@@ -184,9 +184,6 @@ const char *qkv_figure_format(size_t index);
 /* The bytes of a file; the same figure gives the same ones. *bytes is the caller's to free with qkv_bytes_free. */
 int qkv_figure_render(qkv_figure *figure, const char *format, char **bytes, size_t *n_bytes,
                       qkv_error *err);
-
-/* "Query", "Key", "Value" for "q", "k", "v"; NULL for other sites. */
-const char *qkv_figure_part_name(const char *site);
 
 /* ---- inside ---- */
 
@@ -397,5 +394,8 @@ int qkv_report_new(struct report **out, const qkv_figure *fig, const qkv_model *
 void qkv_report_free(struct report *r);
 /* format: md, json. Appended to text. */
 int qkv_report_format(const struct report *r, const char *format, qkv_text *text, qkv_error *err);
+
+/* "Query", "Key", "Value" for "q", "k", "v"; NULL for other sites. */
+const char *qkv_figure_part_name(const char *site);
 
 #endif

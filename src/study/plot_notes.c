@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "draw/draw.h"
+#include "measure/metric.h"
 #include "qkv/measure.h"
 #include "qkv/version.h"
 #include "study/figure.h"

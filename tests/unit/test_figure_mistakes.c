@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "study/figure.h"
 #include "support/figure_maker.h"
 #include "support/scratch.h"
 
@@ -207,7 +208,7 @@ static void missing_things_are_refused(void **state) {
     assert_int_equal(qkv_figure_render(figure, "bmp", &bytes, &n, &err), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "'bmp'"));
     assert_int_equal(qkv_figure_render(figure, "html", &bytes, &n, &err), QKV_ERR_ARGUMENT);
-    assert_non_null(strstr(err.message, "without `living` or `report`"));
+    assert_non_null(strstr(err.message, "without `page` or `report`"));
     assert_int_equal(qkv_figure_render(figure, "md", &bytes, &n, &err), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "without `report`"));
     assert_null(figure_panel(figure, 0, 0).map);
