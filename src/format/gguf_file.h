@@ -87,7 +87,7 @@ void qkv_gguf_load(const qkv_gguf_tensor *t, void *out);
  * (llama.cpp writes some numbers once per layer). */
 int qkv_gguf_int(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int64_t *value,
                  qkv_error *err);
-/* A number for each of n: the elements of an array, or n times the one number. */
+/* A number for each of n: the first elements of an array, or n times the one number. */
 int qkv_gguf_each(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int32_t *out,
                   size_t n, qkv_error *err);
 int qkv_gguf_float(const qkv_gguf *file, const char *key, double low, double high, double *value,

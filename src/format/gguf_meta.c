@@ -88,7 +88,7 @@ static int has_numbers(const qkv_gguf *file, const char *key, size_t n) {
     const int64_t id = find(file, key);
     const enum gguf_type type = gguf_get_arr_type(header, id);
     int64_t value;
-    return gguf_get_arr_n(header, id) == n && type != GGUF_TYPE_STRING && type != GGUF_TYPE_ARRAY &&
+    return gguf_get_arr_n(header, id) >= n && type != GGUF_TYPE_STRING && type != GGUF_TYPE_ARRAY &&
            read_int(type, gguf_get_arr_data(header, id), 0, &value);
 }
 

@@ -97,6 +97,7 @@ static int read_factor(const qkv_model *model, int key, float fallback, float *o
 
 static float default_attn_scale(const qkv_model *model) {
     const qkv_hparams *hp = &model->hp;
+    if (model->family->unscaled) return 1;
     if (model->family->width_scaled_layers == hp->n_layer)
         return 1.0f / sqrtf((float)hp->n_embd / (float)hp->largest.n_head);
     return 1.0f / sqrtf((float)hp->largest.head_dim);
@@ -219,6 +220,9 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
         status = read_int(model, "embedding_length", 1, MAX_WIDTH, -1, &hp->n_embd, err);
     if (status == QKV_OK)
         status = read_int(model, "context_length", 1, 1 << 30, -1, &hp->n_ctx, err);
+    if (status == QKV_OK && reads(model, QKV_KEY_OWN_EMBEDDINGS))
+        status = read_int(model, "embedding_length_per_layer_input", 0, MAX_WIDTH, 0,
+                          &hp->n_embd_own, err);
     if (status == QKV_OK) status = refuse_unread_keys(model, err);
     if (status == QKV_OK) status = read_window(model, err);
     if (status == QKV_OK) status = qkv_layer_shapes_read(model, err);

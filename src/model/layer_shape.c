@@ -25,6 +25,14 @@ int32_t qkv_layer_group(const qkv_layer_shape *shape) {
     return shape->n_kv_head ? shape->n_head / shape->n_kv_head : 1;
 }
 
+int32_t qkv_layer_fork(const qkv_hparams *hp, int32_t il) {
+    int32_t fork = il;
+    for (int32_t later = hp->n_layer - 1; later >= fork; later--) {
+        if (hp->layers[later].kv_layer < fork) fork = hp->layers[later].kv_layer;
+    }
+    return fork;
+}
+
 /* ---- reading ---- */
 
 /* ARCH.suffix for every layer, into `out`, which has the values for a file that does not say it; those

@@ -65,6 +65,7 @@ typedef struct qkv_hparams {
     int32_t n_embd;          /* D */
     qkv_layer_shape largest; /* the largest number of all layers, of each */
     qkv_layer_shape *layers; /* n_layer */
+    int32_t n_embd_own;      /* p, of the embeddings that layers have of their own; 0: none */
     int32_t n_vocab;         /* V */
     int32_t n_ctx;           /* C */
     int32_t n_expert;        /* E, 0 = none */
@@ -92,6 +93,9 @@ typedef struct qkv_hparams {
 
 /* The shape of a layer; of n_layer, which is after all of them, the largest numbers. */
 const qkv_layer_shape *qkv_layer_shape_of(const qkv_hparams *hp, int32_t il);
+/* The last layer up to this one from which a pass can start: no later one uses the keys and values of a
+ * layer before it. */
+int32_t qkv_layer_fork(const qkv_hparams *hp, int32_t il);
 /* Query heads that share a key/value head; at least 1. */
 int32_t qkv_layer_group(const qkv_layer_shape *shape);
 /* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */

@@ -196,7 +196,7 @@ static int add_tensors(writer *w, qkv_error *err) {
     }
     for (int il = 0; il < w->hp.n_layer; il++) {
         for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT && status == QKV_OK; i++) {
-            const uint64_t all =
+            const qkv_slot_set all =
                 w->family->layer_required | (w->hp.parallel ? 0 : w->family->sequential_required);
             if (!(all >> i & 1)) continue;
             const qkv_weight_slot slot = qkv_family_layer_slot(w->family, i);

@@ -56,6 +56,14 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, const qkv_layer_shape *shap
         return hp->n_ff_shared;
     case 'V':
         return hp->n_vocab;
+    case 'v':
+        return shape->value_dim;
+    case 'p':
+        return hp->n_embd_own;
+    case 'P':
+        return (int64_t)hp->n_embd_own * hp->n_layer;
+    case '1':
+        return 1;
     case 'C':
         return hp->n_ctx;
     case 'R':
@@ -182,11 +190,19 @@ static int has_weight(const qkv_model *model, int il, int slot) {
     return qkv_gguf_find_tensor(model->file, name, &t);
 }
 
+/* What a layer lacks that uses the keys and values of another one. Files may have it all the same: it says
+ * nothing. */
+static qkv_slot_set left_out(const qkv_model *model, int il) {
+    if (model->hp.layers[il].kv_layer == il) return 0;
+    return QKV_HAS(K) | QKV_HAS(V) | QKV_HAS(K_BIAS) | QKV_HAS(V_BIAS) | QKV_HAS(K_NORM) |
+           QKV_HAS(V_NORM);
+}
+
 /* What the layer must have: some weights stand in for others, where the family knows both. */
-static uint64_t required_weights(const qkv_model *model, int il) {
-    const uint64_t split = QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES;
+static qkv_slot_set required_weights(const qkv_model *model, int il) {
+    const qkv_slot_set split = QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES;
     const qkv_family *family = model->family;
-    uint64_t required = family->layer_required;
+    qkv_slot_set required = family->layer_required;
     if (!model->hp.parallel) required |= family->sequential_required;
     if ((family->layer_optional & QKV_HAS(QKV)) && has_weight(model, il, QKV_LAYER_QKV)) {
         required = (required & ~split) | QKV_HAS(QKV);
@@ -194,21 +210,24 @@ static uint64_t required_weights(const qkv_model *model, int il) {
     }
     if ((family->layer_optional & QKV_HAS(ROUTER)) && model->hp.n_expert)
         required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
-    return required;
+    if (model->hp.n_embd_own) required |= QKV_HAS(OWN_GATE) | QKV_HAS(OWN_PROJ) | QKV_HAS(OWN_NORM);
+    return required & ~left_out(model, il);
 }
 
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
-    uint64_t required = required_weights(model, il);
-    uint64_t known = required | family->layer_optional;
+    const qkv_slot_set required = required_weights(model, il);
+    const qkv_slot_set absent = left_out(model, il), ones = family->layer_ones & ~absent;
+    const qkv_slot_set known =
+        required | family->layer_optional | (family->layer_required & absent);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
-        uint64_t bit = UINT64_C(1) << i;
-        if (!((known | family->layer_ones) & bit)) continue;
+        const qkv_slot_set bit = (qkv_slot_set)1 << i;
+        if (!((known | ones) & bit)) continue;
         char name[GGML_MAX_NAME];
         name_weight(family, il, i, name);
         const char *shape = qkv_family_layer_slot(family, i).shape;
         struct ggml_tensor **out = &model->layers[il].w[i];
-        int status = family->layer_ones & bit
+        int status = ones & bit
                          ? bind_ones(model, out, name, shape, il, err)
                          : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
@@ -218,6 +237,10 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
 
 static int bind_globals(qkv_model *model, qkv_error *err) {
     const qkv_family *family = model->family;
+    uint64_t required = family->model_required;
+    if (model->hp.n_embd_own)
+        required |= QKV_HAS_MODEL(OWN_EMBD) | QKV_HAS_MODEL(OWN_MODEL_PROJ) |
+                    QKV_HAS_MODEL(OWN_MODEL_NORM);
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((family->model_required | family->model_optional | family->model_ones) & bit))
@@ -226,7 +249,7 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
         int status = family->model_ones & bit
                          ? bind_ones(model, &model->w[i], slot.name, slot.shape, -1, err)
                          : bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
-                                     (family->model_required & bit) != 0, err);
+                                     (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
     if (family->has_no_logits) return QKV_OK;

@@ -5,6 +5,8 @@
 
 #include "reference/ref_pass.h"
 
+enum { REF_MAX_WIDTH = 256 };
+
 /* ---- positions ---- */
 
 /* The pair whose wave turns `turns` times within YaRN's original context. */
@@ -182,7 +184,7 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
     for (int h = 0; h < m->H; h++)
         for (int i = 0; i < p->T; i++)
             for (int j = 0; j < p->T; j++) {
-                const int is_plain = early && j >= late_end(p, QKV_SITE_K_ROT, il, h, i);
+                const int is_plain = early && j >= late_end(p, QKV_SITE_K_ROT, m->layers[il].kv_layer, h, i);
                 const ref_view *kv = is_plain ? &plain : &late;
                 double sum = 0;
                 for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(kv, h, j, c);
@@ -232,7 +234,7 @@ static void mix(const ref_pass *p, int il, double *z, const double *pattern, con
             for (int c = 0; c < m->d; c++) {
                 double sum = 0;
                 for (int j = 0; j < p->T; j++) {
-                    const int is_plain = early && j >= late_end(p, QKV_SITE_V, il, h, i);
+                    const int is_plain = early && j >= late_end(p, QKV_SITE_V, m->layers[il].kv_layer, h, i);
                     sum += *ref_at(&a, h, i, j) * *ref_at(is_plain ? &plain : &late, h, j, c);
                 }
                 *ref_at(&zv, h, i, c) = sum;
@@ -293,6 +295,14 @@ static void project_shared(const ref_pass *p, qkv_site in, int il, const double 
     free(seen_in);
 }
 
+/* Values are normalised by ones, if at all. */
+static ref_norm value_norm(const ref_model *m) {
+    static float ones[REF_MAX_WIDTH];
+    for (int i = 0; i < REF_MAX_WIDTH; i++) ones[i] = 1;
+    if (m->d > REF_MAX_WIDTH) abort();
+    return (ref_norm){m->family->bare_values ? ones : NULL, NULL};
+}
+
 static void project(const ref_pass *p, int il, const double *x, double *q, double *k,
                     double *k_seen, double *v, double *v_seen) {
     const ref_model *m = p->m;
@@ -303,8 +313,9 @@ static void project(const ref_pass *p, int il, const double *x, double *q, doubl
     norm_heads(p, q, l->q_norm, m->H);
     limit_heads(p, q, m->H);
     free(q_in);
+    if (l->kv_layer != il) return;
     project_shared(p, QKV_SITE_K_IN, il, x, l->k, l->k_norm, k, k_seen);
-    project_shared(p, QKV_SITE_V_IN, il, x, l->v, (ref_norm){0}, v, v_seen);
+    project_shared(p, QKV_SITE_V_IN, il, x, l->v, value_norm(m), v, v_seen);
 }
 
 void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
@@ -316,17 +327,24 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     double *k_rot = k_seen + wide, *k_rot_seen = k_rot + wide, *v = k_rot_seen + wide;
     double *v_seen = v + wide, *z = v_seen + wide, *scores = z + wide, *pattern = scores + map;
 
+    const int held = m->layers[il].kv_layer;
     project(p, il, x, q, k, k_seen, v, v_seen);
     ref_tap(p, QKV_SITE_Q, il, q);
-    ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
-    double *early_v = without_late(p, QKV_SITE_V, il, v, v_seen);
-    ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
     rotate(p, il, q_rot, q, m->H);
-    rotate(p, il, k_rot, k, m->G);
-    rotate(p, il, k_rot_seen, k_seen, m->H);
     ref_tap(p, QKV_SITE_Q_ROT, il, q_rot);
-    double *early_k = without_late(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
-    ref_tap_shared(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+    if (held == il) {
+        ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
+        p->run->early[1][il] = without_late(p, QKV_SITE_V, il, v, v_seen);
+        ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
+        rotate(p, il, k_rot, k, m->G);
+        rotate(p, il, k_rot_seen, k_seen, m->H);
+        p->run->early[0][il] = without_late(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+        ref_tap_shared(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+    } else {
+        memcpy(k_rot_seen, p->run->seen[QKV_SITE_K_ROT][held], wide * sizeof *k_rot_seen);
+        memcpy(v_seen, p->run->seen[QKV_SITE_V][held], wide * sizeof *v_seen);
+    }
+    const double *early_k = p->run->early[0][held], *early_v = p->run->early[1][held];
     dot_scores(p, il, scores, q_rot, k_rot_seen, early_k);
     double *moved = move_scores(p, il, q_rot, k_rot_seen, early_k);
     ref_pass with_moved = *p;
@@ -337,8 +355,6 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     mix(p, il, z, pattern, v_seen, early_v);
     ref_tap(p, QKV_SITE_Z, il, z);
     ref_apply_linear(out, z, m->layers[il].o, p->T, m->D, m->H * m->d);
-    free(early_k);
-    free(early_v);
     free(moved);
     free(memory);
 }

@@ -62,6 +62,8 @@ typedef struct ref_family {
     int divides_logits;     /* by logit_scale, instead of multiplying */
     int fused_gate;         /* gate and up are one matrix, gate first */
     int bare_norms;         /* norms of the residual stream have no weights: ones */
+    int bare_values;        /* values are normalised per head, without weights */
+    int unscaled;           /* scores are not divided by sqrt(d) */
     int keeps_shares;       /* the best experts keep their shares of a softmax over all */
     int encoder;            /* every token sees every other; no logits */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */

@@ -8,7 +8,7 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
-static double activated(ref_activation kind, double x) {
+double ref_activated(ref_activation kind, double x) {
     switch (kind) {
     case REF_SILU:
         return x * sigmoid(x);
@@ -27,7 +27,7 @@ static double activated(ref_activation kind, double x) {
 }
 
 static double gated(ref_activation kind, double gate, double up) {
-    if (kind != REF_CLAMPED) return activated(kind, gate) * up;
+    if (kind != REF_CLAMPED) return ref_activated(kind, gate) * up;
     gate = fmin(gate, 7);
     up = fmin(fmax(up, -7), 7);
     return (up + 1) * gate * sigmoid(1.702 * gate);
@@ -43,7 +43,7 @@ static void mlp(const ref_model *m, const ref_pass *p, int il, double *out, cons
     ref_apply_linear(inner, x, up, n, F, m->D);
     if (gate.w) ref_apply_linear(opened, x, gate, n, F, m->D);
     for (size_t i = 0; i < count; i++)
-        inner[i] = gate.w ? gated(kind, opened[i], inner[i]) : activated(kind, inner[i]);
+        inner[i] = gate.w ? gated(kind, opened[i], inner[i]) : ref_activated(kind, inner[i]);
     if (p) ref_tap(p, QKV_SITE_MLP_ACT, il, inner);
     ref_apply_linear(out, inner, down, n, m->D, F);
     free(inner);

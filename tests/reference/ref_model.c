@@ -44,6 +44,16 @@ static int key_int(const source_file *f, const char *rest, int fallback) {
     return id < 0 ? fallback : (int)gguf_get_val_u32(f->gguf, id);
 }
 
+/* Of a layer: an element of an array, or the one number for all. */
+static int key_of_layer(const source_file *f, const char *rest, int fallback) {
+    const int64_t id = find_key(f, rest);
+    if (id < 0) return fallback;
+    if (gguf_get_kv_type(f->gguf, id) != GGUF_TYPE_ARRAY) return (int)gguf_get_val_u32(f->gguf, id);
+    const enum gguf_type type = gguf_get_arr_type(f->gguf, id);
+    const void *data = gguf_get_arr_data(f->gguf, id);
+    return type == GGUF_TYPE_BOOL ? ((const int8_t *)data)[f->il] : ((const int32_t *)data)[f->il];
+}
+
 static double key_double(const source_file *f, const char *rest, double fallback) {
     const int64_t id = find_key(f, rest);
     return id < 0 ? fallback : (double)gguf_get_val_f32(f->gguf, id);
@@ -153,8 +163,11 @@ static int load_fused_heads(source_file *f, ref_layer *l) {
 static void load_heads(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
     l->q = need_linear(f, "attn_q", 1, m->H * m->d, m->D);
+    if (l->kv_layer != f->il) return;
     l->k = need_linear(f, "attn_k", 1, m->G * m->d, m->D);
-    l->v = need_linear(f, "attn_v", 1, m->G * m->d, m->D);
+    l->v = load_linear(f, "attn_v", 1, m->G * m->d, m->D);
+    if (!l->v.w && m->family->bare_values) l->v = l->k; /* values are made as keys are */
+    if (!l->v.w) give_up("missing", "attn_v");
     if (m->family->pairs != REF_REORDERED) return;
     unpair(m, l->q.w, m->H, m->D);
     unpair(m, l->k.w, m->G, m->D);
@@ -223,19 +236,70 @@ static void load_experts(source_file *f, ref_layer *l) {
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
-static void load_layer(source_file *f, int window) {
+/* As the file says of each layer, or as the family has it. */
+static int window_of(const source_file *f, int window) {
+    const int every = f->model->family->full_every, nth = f->il + 1;
+    const int has = !every || nth % every != 0;
+    const int64_t id = find_key(f, "attention.sliding_window_pattern");
+    const int is_array = id >= 0 && gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY;
+    return (is_array ? key_of_layer(f, "attention.sliding_window_pattern", 0) : has) ? window : 0;
+}
+
+/* The last layers may use the keys and values of the last one before them with a window, or without. */
+static int kv_layer_of(source_file *f, int window) {
+    const int own = f->il, n = f->model->n_layer - key_int(f, "attention.shared_kv_layers", 0);
+    const int slides = window_of(f, window) > 0;
+    if (own < n) return own;
+    int from = own;
+    for (f->il = 0; f->il < n; f->il++)
+        if ((window_of(f, window) > 0) == slides) from = f->il;
+    f->il = own;
+    return from;
+}
+
+static void read_layer_shape(source_file *f, ref_layer *l, int window) {
+    ref_model *m = f->model;
+    ref_shape_of_layer *s = &l->shape;
+    s->H = key_of_layer(f, "attention.head_count", 1);
+    s->G = key_of_layer(f, "attention.head_count_kv", s->H);
+    s->d = key_of_layer(f, "attention.key_length", m->D / s->H);
+    s->turned = key_of_layer(f, "rope.dimension_count", s->d);
+    if (window_of(f, window)) {
+        s->d = key_of_layer(f, "attention.key_length_swa", s->d);
+        s->turned = key_of_layer(f, "rope.dimension_count_swa", s->turned);
+    }
+    s->F = key_of_layer(f, "feed_forward_length", 0);
+    if (m->n_expert) s->F = key_of_layer(f, "expert_feed_forward_length", s->F);
+    l->kv_layer = kv_layer_of(f, window);
+}
+
+static void load_own(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
+    l->scale = load_in_layer(f, "layer_output_scale", "weight", 1);
+    if (!m->n_own) return;
+    l->own_gate = need_linear(f, "inp_gate", 1, m->n_own, m->D);
+    l->own_proj = need_linear(f, "proj", 1, m->D, m->n_own);
+    l->own_norm = load_norm(f, "post_norm", m->D);
+}
+
+static void load_layer(source_file *f, int window) {
+    ref_model *whole = f->model, own = ref_in_layer(whole, f->il), *m = &own;
     const ref_family *family = m->family;
     ref_layer *l = &m->layers[f->il];
+    f->model = m;
     const int nth = f->il + 1;
     load_norms(f, l);
     load_attention(f, l);
     m->n_expert ? load_experts(f, l) : load_feed_forward(f, l);
-    if (!family->full_every || nth % family->full_every != 0) l->window = window;
+    l->window = window_of(f, window);
+    load_own(f, l);
     const int own_rope = family->local_base || family->unscaled_windows;
-    l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
+    l->rope = own_rope && l->window ? &whole->local_rope : &whole->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;
     if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
+    whole->n_memory = m->n_memory;
+    memcpy((void *)whole->memory, (void *)m->memory, sizeof m->memory);
+    f->model = whole;
 }
 
 /* ---- the whole ---- */
@@ -253,20 +317,36 @@ static ref_activation read_activation(const source_file *f, ref_activation usual
     return usual;
 }
 
+static int least(int a, int b) {
+    return a && a < b ? a : b; /* a is 0 at first */
+}
+
+static void read_layer_shapes(source_file *f) {
+    ref_model *m = f->model;
+    m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
+    if (!m->layers) give_up("out of memory", "model");
+    for (f->il = 0; f->il < m->n_layer; f->il++) {
+        ref_layer *l = &m->layers[f->il];
+        read_layer_shape(f, l, key_int(f, "attention.sliding_window", 0));
+        m->H = least(m->H, l->shape.H);
+        m->G = least(m->G, l->shape.G);
+        m->d = least(m->d, l->shape.d);
+        m->F = least(m->F, l->shape.F);
+    }
+    m->turned = key_int(f, "rope.dimension_count", m->layers[0].shape.turned);
+    f->il = 0;
+}
+
 static void read_shape(source_file *f) {
     ref_model *m = f->model;
     m->n_layer = key_int(f, "block_count", 0);
     m->D = key_int(f, "embedding_length", 0);
-    m->H = key_int(f, "attention.head_count", 1);
-    m->G = key_int(f, "attention.head_count_kv", m->H);
-    m->d = key_int(f, "attention.key_length", m->D / m->H);
     m->n_expert = key_int(f, "expert_count", 0);
     m->n_expert_used = key_int(f, "expert_used_count", 0);
-    m->F = key_int(f, "feed_forward_length", 0);
-    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->F);
+    m->n_own = key_int(f, "embedding_length_per_layer_input", 0);
+    read_layer_shapes(f);
+    m->n_shared = key_int(f, "expert_shared_feed_forward_length", key_of_layer(f, "feed_forward_length", 0));
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
-    if (m->n_expert) m->F = key_int(f, "expert_feed_forward_length", m->F);
-    m->turned = key_int(f, "rope.dimension_count", m->d);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
 }
@@ -278,7 +358,7 @@ static void read_factors(source_file *f) {
                                  family->norm == REF_LAYER ? "attention.layer_norm_epsilon"
                                                            : "attention.layer_norm_rms_epsilon",
                                  0);
-    m->score_scale = key_double(f, "attention.scale", 1 / sqrt(m->d));
+    m->score_scale = key_double(f, "attention.scale", family->unscaled ? 1 : 1 / sqrt(m->d));
     m->score_cap = key_double(f, "attn_logit_softcapping", 0);
     m->head_limit = key_double(f, "attention.clamp_kqv", 0);
     m->embedding_scale = key_double(f, "embedding_scale", family->sqrt_embedding ? sqrt(m->D) : 1);
@@ -320,6 +400,10 @@ static void read_ends(source_file *f) {
     m->token_embd = load(f, "token_embd.weight", table);
     m->position_embd = load(f, "position_embd.weight", context * (size_t)m->D);
     if (types) m->token_type = load(f, "token_types.weight", (size_t)ggml_nelements(types));
+    const int own = m->n_own * m->n_layer;
+    m->own_embd = load(f, "per_layer_token_embd.weight", (size_t)m->V * (size_t)own);
+    m->own_model_proj.w = load(f, "per_layer_model_proj.weight", (size_t)own * (size_t)m->D);
+    m->own_model_norm.weight = load(f, "per_layer_proj_norm.weight", (size_t)m->n_own);
     m->embd_norm = load_end_norm(f, "token_embd_norm");
     m->output_norm = m->family->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
     if (m->family->encoder) return;
@@ -336,10 +420,19 @@ static void read_model(source_file *f) {
     read_factors(f);
     read_rope(f);
     read_ends(f);
-    m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
-    if (!m->layers) give_up("out of memory", "model");
     for (f->il = 0; f->il < m->n_layer; f->il++)
         load_layer(f, key_int(f, "attention.sliding_window", 0));
+}
+
+ref_model ref_in_layer(const ref_model *m, int layer) {
+    ref_model own = *m;
+    const ref_shape_of_layer *s = &m->layers[layer].shape;
+    own.H = s->H;
+    own.G = s->G;
+    own.d = s->d;
+    own.turned = s->turned;
+    own.F = s->F;
+    return own;
 }
 
 ref_model *ref_model_load(const char *path) {

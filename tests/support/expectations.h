@@ -30,6 +30,8 @@ enum {
     X(gemma, HAS_GGUF | GENERATES)                                                                 \
     X(gemma2, HAS_GGUF | GENERATES)                                                                \
     X(gemma3, HAS_GGUF | GENERATES)                                                                \
+    X(gemma4, HAS_GGUF | GENERATES)                                                                \
+    X(gemma4_e, HAS_GGUF | GENERATES)                                                              \
     X(glm4, HAS_GGUF | GENERATES)                                                                  \
     X(gpt2, HAS_GGUF | GENERATES)                                                                  \
     X(gpt_bigcode, HAS_GGUF | GENERATES)                                                           \

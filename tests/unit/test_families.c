@@ -93,7 +93,7 @@ static void check_place(family *f, qkv_site site, int layer) {
 static void check_every_place(family *f) {
     for (int site = 0; site < QKV_SITE_COUNT; site++)
         for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
-            if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
+            if (!ref_layer_has_site(f->j.ref, (qkv_site)site, layer)) continue;
             if (!ref_has_layer((qkv_site)site) && layer > 0) continue;
             check_place(f, (qkv_site)site, layer);
         }
@@ -136,6 +136,7 @@ static void check_freezes(family *f, int turn) {
         if (ref_refuses(f->j.ref, &edits[n][1])) edits[n][1].head_kind = 0;
         if ((s + turn) % 4 == 1) edits[n][1].rows = (ref_range){2, T};
         if ((s + turn) % 4 == 2 && !ref_is_map(site)) edits[n][1].channels = (ref_range){0, 3};
+        if (ref_refuses(f->j.ref, &edits[n][1])) edits[n][1].channels = (ref_range){0, 0};
         for (int i = 0; i < 2; i++) {
             char one[REF_TEXT_SIZE];
             ref_edit_text(&edits[n][i], one, sizeof one);

@@ -7,7 +7,8 @@
  *
  * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d, U and Z
  * the same of values (G and H times their width), S = Q + K + U (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
- * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs, * any.
+ * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs,
+ * p a layer's own embedding, P = p times the number of layers, v the width of values, 1 one, * any.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
 #define QKV_MODEL_FAMILY_FAMILY_H
@@ -59,7 +60,12 @@
     X(SHARED_DOWN, "ffn_down_shexp.weight", "sD")                                                  \
     X(POST_FFN_NORM, "post_ffw_norm.weight", "D")                                                  \
     X(LAYER_OUT_NORM, "layer_output_norm.weight", "D")                                             \
-    X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")
+    X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")                                          \
+    X(V_NORM, "attn_v_norm.weight", "v")                                                           \
+    X(LAYER_SCALE, "layer_output_scale.weight", "1")                                               \
+    X(OWN_GATE, "inp_gate.weight", "Dp")                                                           \
+    X(OWN_PROJ, "proj.weight", "pD")                                                               \
+    X(OWN_NORM, "post_norm.weight", "D")
 
 #define QKV_MODEL_WEIGHT_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", "DV")                                                       \
@@ -73,7 +79,10 @@
     X(OUTPUT_BIAS, "output.bias", "V")                                                             \
     X(ROPE_FREQS, "rope_freqs.weight", "R")                                                        \
     X(ROPE_LONG, "rope_factors_long.weight", "R")                                                  \
-    X(ROPE_SHORT, "rope_factors_short.weight", "R")
+    X(ROPE_SHORT, "rope_factors_short.weight", "R")                                                \
+    X(OWN_EMBD, "per_layer_token_embd.weight", "PV")                                               \
+    X(OWN_MODEL_PROJ, "per_layer_model_proj.weight", "DP")                                         \
+    X(OWN_MODEL_NORM, "per_layer_proj_norm.weight", "p")
 
 #define QKV_WEIGHT_ENUM(slot, name, shape) QKV_LAYER_##slot,
 enum qkv_layer_weight { QKV_LAYER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_LAYER_WEIGHT_COUNT };
@@ -82,7 +91,10 @@ enum qkv_layer_weight { QKV_LAYER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_LAYER_WEIGHT_
 enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_COUNT };
 #undef QKV_WEIGHT_ENUM
 
-#define QKV_HAS(slot) (UINT64_C(1) << QKV_LAYER_##slot)
+/* A set of slots: there are more than 64. */
+__extension__ typedef unsigned __int128 qkv_slot_set;
+
+#define QKV_HAS(slot) ((qkv_slot_set)1 << QKV_LAYER_##slot)
 #define QKV_HAS_MODEL(slot) (UINT64_C(1) << QKV_MODEL_##slot)
 
 /* Sets that many families share. */
@@ -121,7 +133,8 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
     X(EXPERT_GATING, "expert_gating_func")                                                         \
     X(DENSE_LAYERS, "leading_dense_block_count")                                                   \
     X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
-    X(SHARED_KV, "attention.shared_kv_layers")
+    X(SHARED_KV, "attention.shared_kv_layers")                                                     \
+    X(OWN_EMBEDDINGS, "embedding_length_per_layer_input")
 
 #define QKV_KEY_ENUM(id, key) QKV_KEY_##id,
 enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };
@@ -181,7 +194,9 @@ typedef struct qkv_family {
      * file does not say it; 0: the base of the others. */
     int local_rope;
     float local_base;
+    int proportional_rope; /* the divisors of a file are those of pairs that do not turn */
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
+    int unscaled;            /* scores are not, unless the file says a factor */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
     int logit_scale_divides; /* instead of multiplying */
     /* Models of this many layers scale scores by 1/sqrt(D/H) instead of 1/sqrt(d). */
@@ -190,9 +205,10 @@ typedef struct qkv_family {
      * that they are brought to a sum of 1, as they are elsewhere. */
     int experts_keep_shares;
     /* Norms that files have no weights of: they are bound to ones. */
-    uint64_t layer_ones, model_ones;
-    uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
-    uint64_t sequential_required;            /* where the block is not parallel */
+    qkv_slot_set layer_ones; /* sets of QKV_HAS(slot) */
+    uint64_t model_ones;
+    qkv_slot_set layer_required, layer_optional;
+    qkv_slot_set sequential_required;        /* where the block is not parallel */
     uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
     uint32_t keys;                           /* set of QKV_READS(id) */
     const qkv_slot_override *overrides;      /* ended by a slot of -1, or NULL */
@@ -210,6 +226,7 @@ typedef struct qkv_family {
     X(gemma)                                                                                       \
     X(gemma2)                                                                                      \
     X(gemma3)                                                                                      \
+    X(gemma4)                                                                                      \
     X(phi2)                                                                                        \
     X(phi3)                                                                                        \
     X(gptneox)                                                                                     \

@@ -139,6 +139,7 @@ struct qkv_hf {
     int yarn_is_longrope;       /* an old name */
     int window;                 /* set of qkv_hf_window; 0: there is none */
     int writes_no_window;       /* the file says 0 where there is none */
+    int last_sees_all;        /* the last layer has no window, whatever the config says */
     int writes_window_layers; /* the file lists them, also where they are as the family's rule says */
     /* What tables cannot say. */
     int (*configure)(qkv_hf_config *config, qkv_error *err);
@@ -164,6 +165,7 @@ struct qkv_hf_config {
     const qkv_family *family;
     const qkv_hf *hf;
     int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_ctx;
+    int64_t full_head_dim; /* head_dim of layers that see everything */
     int tied;                                   /* 1, 0, or -1: not said */
     float *rope_freqs, *rope_long, *rope_short; /* divisors of the frequencies, or NULL */
     size_t n_divisors;
@@ -210,6 +212,8 @@ void qkv_hf_set_int(qkv_hf_config *config, const char *key, int64_t value);
 void qkv_hf_set_float(qkv_hf_config *config, const char *key, double value);
 void qkv_hf_set_bool(qkv_hf_config *config, const char *key, int value);
 void qkv_hf_set_text(qkv_hf_config *config, const char *key, const char *value);
+/* A number for each layer. */
+void qkv_hf_set_layers(qkv_hf_config *config, const char *key, const int32_t *values);
 
 /* rope_settings.c: base and scaling of RoPE. */
 int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err);

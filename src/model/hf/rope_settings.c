@@ -241,9 +241,11 @@ static int write_dynamic(rope *r, qkv_error *err) {
 }
 
 static int write_nothing(rope *r, qkv_error *err) {
-    (void)r;
-    (void)err;
-    return QKV_OK;
+    if (!r->config->family->proportional_rope || r->part == 1) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                    "%s: RoPE on %g of the channels is supported for %s only where it is "
+                    "proportional",
+                    r->config->path, r->part, r->config->architecture);
 }
 
 /* M-RoPE turns by three positions, of time, height and width. Those of text are equal, which makes it plain
@@ -253,13 +255,28 @@ static void skip_sections(const rope *r) {
     json_object_del(r->scaling.settings, "mrope_interleaved");
 }
 
+/* Some of the pairs turn, by frequencies that are spread over the whole head; the others are divided by a
+ * number that stops them. */
+static int write_proportional(rope *r, qkv_error *err) {
+    const size_t n = (size_t)r->dims / 2, turned = (size_t)(r->part * (double)n);
+    if (!r->config->family->proportional_rope)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: proportional RoPE is not supported for %s",
+                        r->config->path, r->config->architecture);
+    float *out = qkv_calloc(n, sizeof *out);
+    if (!out) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) out[i] = i < turned ? 1.0f : 1e30f;
+    r->config->rope_freqs = out;
+    r->config->n_divisors = n;
+    return QKV_OK;
+}
+
 static const struct scaling_kind {
     const char *name;
     int (*write)(rope *r, qkv_error *err);
 } kinds[] = {
     {"default", write_nothing}, {"linear", write_linear},     {"yarn", write_yarn},
     {"llama3", write_llama3},   {"longrope", write_longrope}, {"su", write_longrope},
-    {"dynamic", write_dynamic},
+    {"dynamic", write_dynamic}, {"proportional", write_proportional},
 };
 
 static int write_scaling(rope *r, qkv_error *err) {
@@ -279,7 +296,7 @@ static int write_scaling(rope *r, qkv_error *err) {
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: scaling of RoPE of type '%.40s'; default, linear, dynamic, yarn, "
-                          "llama3 and longrope are supported",
+                          "llama3, longrope and proportional are supported",
                           r->config->path, name ? name : "?");
     json_decref(old);
     json_decref(type);
@@ -297,15 +314,19 @@ static void ignore_rest(const rope *r) {
 
 static int write_numbers(rope *r, qkv_error *err) {
     qkv_hf_config *config = r->config;
-    if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !config->hf->partial_rotary))
+    const int may_part = config->hf->partial_rotary || config->family->proportional_rope;
+    if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !may_part))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: RoPE on %g of the channels is not supported for %s", config->path,
                         r->part, config->architecture);
     r->dims = (int64_t)(r->part * (double)config->head_dim);
+    if (config->family->proportional_rope) r->dims = config->full_head_dim;
     if (r->dims < 2 || r->dims % 2 != 0)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: RoPE cannot turn %lld channels in pairs",
                         config->path, (long long)r->dims);
     qkv_hf_set_int(config, "rope.dimension_count", r->dims);
+    if (config->full_head_dim != config->head_dim)
+        qkv_hf_set_int(config, "rope.dimension_count_swa", config->head_dim);
     qkv_hf_set_float(config, "rope.freq_base", r->base);
     if (r->local_base != 0 && (config->family->local_base != 0 || r->local_base != r->base))
         qkv_hf_set_float(config, "rope.freq_base_swa", r->local_base);

@@ -19,7 +19,7 @@ static struct ggml_tensor *gelu_tanh(qkv_graph *g, struct ggml_tensor *x) {
     return ggml_mul(g->ctx, x, ggml_sigmoid(g->ctx, u));
 }
 
-static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
+struct ggml_tensor *qkv_activated(qkv_graph *g, struct ggml_tensor *x) {
     switch (g->model->hp.activation) {
     case QKV_ACT_GELU_TANH:
         return gelu_tanh(g, x);
@@ -37,7 +37,7 @@ static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
 static struct ggml_tensor *gated(qkv_graph *g, struct ggml_tensor *gate, struct ggml_tensor *up) {
     if (g->model->hp.activation == QKV_ACT_SWIGLU_CLAMPED)
         return ggml_swiglu_oai(g->ctx, gate, up, 1.702f, 7.0f);
-    return ggml_mul(g->ctx, activate(g, gate), up);
+    return ggml_mul(g->ctx, qkv_activated(g, gate), up);
 }
 
 /* One half of [2F, T, B]. */
@@ -57,7 +57,7 @@ static struct ggml_tensor *dense(qkv_graph *g, int32_t il, struct ggml_tensor *x
         up = gated(g, half(g, up, 0), half(g, up, 1));
         break;
     default:
-        up = activate(g, up);
+        up = qkv_activated(g, up);
     }
     up = qkv_tap(g, QKV_SITE_MLP_ACT, il, up);
     return qkv_linear(g, LAYER(g, il, DOWN), LAYER(g, il, DOWN_BIAS), up); // [D, T, B]

@@ -236,6 +236,7 @@ static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c,
         const qkv_projection own = qkv_site_projection(c->site);
         w = g->model->layers[il].w[own.weight];
         bias = g->model->layers[il].w[own.bias];
+        if (!w) w = LAYER(g, il, K); /* values are made as keys are */
     }
     const qkv_row_choice choice = {c->reader_copies, c->reader_rows, c->n_readers,
                                    rows_of_head(&g->model->hp, c->site, il)};
