@@ -10,8 +10,8 @@ page=$root/docs/models.md
 if [ "${1-}" = --check ]; then
     status=0
     for file in "$root"/src/model/family/*.c; do
-        [ "${file##*/}" != family.c ] || continue # the list of families, none itself
         name=$(sed -n 's/^    \.name = "\(.*\)",$/\1/p' "$file")
+        [ -n "$name" ] || continue # the list of families, or directories of one
         grep -q "| \`$name\` |" "$page" || { echo "models.sh: docs/models.md lacks $name" >&2; status=1; }
     done
     exit $status
@@ -39,10 +39,12 @@ EOF
     printf '%s\n' "$lines" | awk '$2 == "model.gguf" { print $1 }' | while read -r folder; do
         vectors=$root/tests/vectors/$folder
         class=$(tr -d '\n' <"$vectors/hf/config.json" | sed 's/.*"architectures": *\[ *"\([^"]*\)".*/\1/')
-        name=$("$build/qkv" info -m "$vectors/model.gguf" | awk '$1 == "architecture" { print $2 }')
+        file=$vectors/model.gguf made=$(differences "$folder" model.gguf)
+        [ -e "$file" ] || file=$vectors/hf made='llama.cpp has no such model'
+        name=$("$build/qkv" info -m "$file" | awk '$1 == "architecture" { print $2 }')
         # shellcheck disable=SC2016 # Markdown's quotes, not the shell's
         printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$class" "$folder" \
-            "$(differences "$folder" model.gguf)" "$(differences "$folder" hf)"
+            "$made" "$(differences "$folder" hf)"
     done
     cat <<'EOF'
 
@@ -51,11 +53,11 @@ window of `mistral` is only in its directory: llama.cpp's format has no key for 
 qkv reads.
 
 Of models for images and text the language part is opened, and a notice names the other parts:
-`Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Idefics3ForConditionalGeneration`,
+`Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Gemma4ForConditionalGeneration`, `Idefics3ForConditionalGeneration`,
 `InternVLForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
 `LlavaOnevisionForConditionalGeneration`, `Mistral3ForConditionalGeneration`, `Qwen2VLForConditionalGeneration`,
 `Qwen2_5_VLForConditionalGeneration`, `Qwen3VLForConditionalGeneration`, `SmolVLMForConditionalGeneration`,
-`VipLlavaForConditionalGeneration`; within them, language parts of the types `gemma3_text`, `granite`, `llama`,
+`VipLlavaForConditionalGeneration`; within them, language parts of the types `gemma3_text`, `gemma4_text`, `granite`, `llama`,
 `mistral`, `phi3`, `qwen2`, `qwen2_vl_text`, `qwen2_5_vl_text`, `qwen3` and `qwen3_vl_text`. M-RoPE is plain RoPE there:
 the three positions of a text's token are equal.
 

@@ -10,7 +10,6 @@
 #define MAX_LAYERS 1024
 #define MAX_WIDTH (1 << 20)
 #define MAX_VOCAB (1 << 24)
-#define MAX_EXPERTS 4096
 
 /* ARCH.suffix as an integer; `fallback` where it is absent, which for a negative fallback is an
  * error. */
@@ -136,6 +135,8 @@ static int read_flags(qkv_model *model, qkv_error *err) {
     model->hp.causal = causal;
     model->hp.has_sink = (model->family->layer_required & QKV_HAS(SINKS)) != 0;
     model->hp.has_logits = !model->family->has_no_logits;
+    model->hp.has_final_norm = ((model->family->model_required | model->family->model_ones) &
+                                QKV_HAS_MODEL(OUTPUT_NORM)) != 0;
     return found < 0 ? found : QKV_OK;
 }
 
@@ -155,24 +156,133 @@ static int read_activation(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+/* ---- experts ---- */
+
+/* Numbers of llama.cpp's expert_gating_func. A softmax over the chosen alone (3) is one that is brought to a
+ * sum of 1. */
+enum { GATING_NONE, GATING_SOFTMAX, GATING_SIGMOID, GATING_SOFTMAX_OF_CHOSEN };
+
+static int read_gating(qkv_model *model, qkv_error *err) {
+    qkv_router *router = &model->hp.router;
+    int32_t gating = GATING_NONE;
+    router->kind = model->family->router;
+    if (!reads(model, QKV_KEY_EXPERT_GATING)) return QKV_OK;
+    int status = read_int(model, "expert_gating_func", 0, 1000, GATING_NONE, &gating, err);
+    if (status != QKV_OK || gating == GATING_NONE) return status;
+    if (gating > GATING_SOFTMAX_OF_CHOSEN)
+        return qkv_fail(
+            err, QKV_ERR_UNSUPPORTED,
+            "%s: %s.expert_gating_func is %d; 1 (softmax), 2 (sigmoid) and 3 (softmax of "
+            "the chosen) are supported",
+            model->file->path, model->family->name, gating);
+    router->kind = gating == GATING_SIGMOID ? QKV_ROUTER_SIGMOID : QKV_ROUTER_SOFTMAX;
+    if (gating == GATING_SOFTMAX_OF_CHOSEN) router->is_normed = 1;
+    return QKV_OK;
+}
+
+/* Every expert is in a group, and the groups that are used have enough of them. */
+static int check_groups(const qkv_model *model, qkv_error *err) {
+    const qkv_hparams *hp = &model->hp;
+    const qkv_router *router = &hp->router;
+    if (router->n_groups <= 1) return QKV_OK;
+    const int32_t each = hp->n_expert / router->n_groups;
+    if (hp->n_expert % router->n_groups == 0 && router->n_groups_used * each >= hp->n_expert_used &&
+        each >= router->group_best)
+        return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT,
+                    "%s: %d of %d experts cannot be chosen from %d of %d groups", model->file->path,
+                    hp->n_expert_used, hp->n_expert, router->n_groups_used, router->n_groups);
+}
+
+static int read_groups(qkv_model *model, qkv_error *err) {
+    qkv_router *router = &model->hp.router;
+    router->group_best = model->family->groups_by_best ? 1 : 2;
+    if (!reads(model, QKV_KEY_EXPERT_GROUPS)) return QKV_OK;
+    int status =
+        read_int(model, "expert_group_count", 0, QKV_MAX_EXPERTS, 0, &router->n_groups, err);
+    if (status == QKV_OK && router->n_groups > 1)
+        status = read_int(model, "expert_group_used_count", 1, router->n_groups, router->n_groups,
+                          &router->n_groups_used, err);
+    return status == QKV_OK ? check_groups(model, err) : status;
+}
+
+static int read_router(qkv_model *model, qkv_error *err) {
+    qkv_router *router = &model->hp.router;
+    char key[128];
+    double jitter = 0.01;
+    int normed = !model->family->experts_keep_shares;
+    snprintf(key, sizeof key, "%s.expert_weights_norm", model->family->name);
+    int status = qkv_gguf_bool(model->file, key, &normed, err);
+    if (status < 0) return status;
+    router->is_normed = normed;
+    router->on_input = model->family->router_on_input;
+    snprintf(key, sizeof key, "%s.expert_jitter", model->family->name);
+    status = qkv_gguf_float(model->file, key, 0, 1, &jitter, err);
+    if (status < 0) return status;
+    router->jitter = (float)jitter;
+    status = read_gating(model, err);
+    if (status == QKV_OK) status = read_groups(model, err);
+    return status == QKV_OK ? read_factor(model, QKV_KEY_EXPERT_SCALE, 1, &router->factor, err)
+                            : status;
+}
+
+/* How wide the expert is that all tokens have: as the file says, or as so many of the others. */
+static int read_shared_expert(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    const qkv_slot_set all = model->family->layer_required | model->family->layer_optional;
+    int32_t width = hp->largest.n_ff, count = 1;
+    int status = QKV_OK;
+    if (!(all & QKV_HAS(SHARED_UP))) return QKV_OK;
+    if (reads(model, QKV_KEY_SHARED_EXPERTS)) {
+        status = read_int(model, "expert_shared_count", 0, QKV_MAX_EXPERTS, 1, &count, err);
+        if ((int64_t)count * hp->n_ff_expert > MAX_WIDTH)
+            return qkv_fail(err, QKV_ERR_FORMAT,
+                            "%s: %d shared experts of width %d are implausible", model->file->path,
+                            count, hp->n_ff_expert);
+        width = count * hp->n_ff_expert;
+    }
+    if (status != QKV_OK) return status;
+    return read_int(model, "expert_shared_feed_forward_length", width ? 1 : 0, MAX_WIDTH, width,
+                    &hp->n_ff_shared, err);
+}
+
+static int read_expert_layers(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    int status = QKV_OK;
+    if (reads(model, QKV_KEY_DENSE_LAYERS))
+        status = read_int(model, "leading_dense_block_count", 0, hp->n_layer, 0, &hp->n_dense, err);
+    if (status == QKV_OK && reads(model, QKV_KEY_EXPERT_PERIOD))
+        status =
+            read_int(model, "interleave_moe_layer_step", 0, MAX_LAYERS, 0, &hp->expert_period, err);
+    return status;
+}
+
+int qkv_layer_has_experts(const qkv_hparams *hp, int32_t il) {
+    if (!hp->n_expert || il < hp->n_dense) return 0;
+    return !hp->expert_period || (il + 1) % hp->expert_period == 0;
+}
+
 static int read_experts(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     if (!reads(model, QKV_KEY_EXPERTS)) return QKV_OK;
-    int status = read_int(model, "expert_count", 0, MAX_EXPERTS, 0, &hp->n_expert, err);
+    int status = read_int(model, "expert_count", 0, QKV_MAX_EXPERTS, 0, &hp->n_expert, err);
     if (status != QKV_OK || hp->n_expert == 0) return status;
-    char key[128];
-    int norm = !model->family->experts_keep_shares;
-    snprintf(key, sizeof key, "%s.expert_weights_norm", model->family->name);
-    const int found = qkv_gguf_bool(model->file, key, &norm, err);
-    if (found < 0) return found;
-    hp->expert_norm = norm;
     status = read_int(model, "expert_used_count", 1, hp->n_expert, -1, &hp->n_expert_used, err);
     if (status == QKV_OK)
         status = read_int(model, "expert_feed_forward_length", 1, MAX_WIDTH, hp->largest.n_ff,
                           &hp->n_ff_expert, err);
-    if (status == QKV_OK && (model->family->layer_required & QKV_HAS(SHARED_UP)))
-        status = read_int(model, "expert_shared_feed_forward_length", 1, MAX_WIDTH,
-                          hp->largest.n_ff, &hp->n_ff_shared, err);
+    if (status == QKV_OK) status = read_router(model, err);
+    if (status == QKV_OK) status = read_shared_expert(model, err);
+    return status == QKV_OK ? read_expert_layers(model, err) : status;
+}
+
+/* Layers that predict further tokens stand after the others; they are not part of the model. */
+static int leave_later_layers(qkv_model *model, qkv_error *err) {
+    int32_t later = 0;
+    if (!reads(model, QKV_KEY_LATER_LAYERS)) return QKV_OK;
+    const int status =
+        read_int(model, "nextn_predict_layers", 0, model->hp.n_layer - 1, 0, &later, err);
+    model->hp.n_layer -= later;
     return status;
 }
 
@@ -182,6 +292,7 @@ static int read_window(qkv_model *model, qkv_error *err) {
     char key[128];
     int status = read_int(model, "attention.sliding_window", 0, INT32_MAX, 0, &hp->window, err);
     if (status != QKV_OK) return status;
+    if (hp->window && model->family->window_both_sides) hp->window = hp->window / 2 + 1;
     hp->window_period = model->family->window_period;
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", model->family->name);
     if (!qkv_gguf_is_array(model->file, key))
@@ -194,8 +305,8 @@ static int read_window(qkv_model *model, qkv_error *err) {
 
 int32_t qkv_layer_window(const qkv_model *model, int32_t il) {
     const qkv_hparams *hp = &model->hp;
-    int period = hp->window_period;
-    int has_window = hp->windowed ? hp->windowed[il] : period == 0 || (il + 1) % period != 0;
+    const int period = hp->window_period, shift = !model->family->full_layer_first;
+    int has_window = hp->windowed ? hp->windowed[il] : period == 0 || (il + shift) % period != 0;
     return has_window ? hp->window : 0;
 }
 
@@ -224,6 +335,7 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
         status = read_int(model, "embedding_length_per_layer_input", 0, MAX_WIDTH, 0,
                           &hp->n_embd_own, err);
     if (status == QKV_OK) status = refuse_unread_keys(model, err);
+    if (status == QKV_OK) status = leave_later_layers(model, err);
     if (status == QKV_OK) status = read_window(model, err);
     if (status == QKV_OK) status = qkv_layer_shapes_read(model, err);
     if (status == QKV_OK) status = read_norm_eps(model, err);

@@ -49,6 +49,20 @@ typedef struct qkv_rope {
 
 enum { QKV_ROPE_GLOBAL, QKV_ROPE_LOCAL, QKV_ROPE_COUNT };
 
+/* How experts are chosen and weighed: run/graph/router.c. */
+typedef struct qkv_router {
+    qkv_router_kind kind;
+    int32_t is_normed;     /* the shares of the chosen experts sum to 1 before the factor */
+    float factor;          /* of all shares */
+    int32_t n_groups;      /* that experts stand in; 0 or 1: in none */
+    int32_t n_groups_used; /* of which experts are chosen */
+    int32_t group_best;    /* a group counts as much as its best expert, or as its best two: 1, 2 */
+    int32_t on_input;      /* shares multiply what experts read, not what they give */
+    float jitter;          /* of the sparse mixer */
+} qkv_router;
+
+enum { QKV_MAX_EXPERTS = 1024 };
+
 /* What layers may differ in. */
 typedef struct qkv_layer_shape {
     int32_t n_head;    /* H */
@@ -70,15 +84,19 @@ typedef struct qkv_hparams {
     int32_t n_ctx;           /* C */
     int32_t n_expert;        /* E, 0 = none */
     int32_t n_expert_used;
-    int32_t n_ff_expert; /* f */
-    int32_t n_ff_shared; /* s, of the expert that all tokens have; 0 = none */
-    int32_t expert_norm; /* the shares of the chosen experts sum to 1 */
+    int32_t n_ff_expert;   /* f */
+    int32_t n_ff_shared;   /* s, of the expert that all tokens have; 0 = none */
+    int32_t n_dense;       /* the first layers have no experts */
+    int32_t expert_period; /* of the others every n-th layer has them, counted from 1; 0: all */
+    qkv_router router;
     int32_t causal;
     int32_t has_logits;
+    int32_t has_final_norm;
     int32_t has_sink; /* a learned sink takes part in the softmax */
     qkv_activation activation;
     int32_t parallel;      /* attention and feed-forward read the same input */
-    int32_t window;        /* a query sees this many keys, itself included; 0 = all */
+    int32_t window;        /* a query sees this many keys, itself included; of an encoder, on
+                            * either side; 0 = all */
     int32_t window_period; /* every n-th layer sees all; 0: none does */
     uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;
@@ -91,6 +109,8 @@ typedef struct qkv_hparams {
     qkv_rope rope[QKV_ROPE_COUNT]; /* that of most layers, and that of layers with a window */
 } qkv_hparams;
 
+/* Whether a layer has experts. */
+int qkv_layer_has_experts(const qkv_hparams *hp, int32_t il);
 /* The shape of a layer; of n_layer, which is after all of them, the largest numbers. */
 const qkv_layer_shape *qkv_layer_shape_of(const qkv_hparams *hp, int32_t il);
 /* The last layer up to this one from which a pass can start: no later one uses the keys and values of a

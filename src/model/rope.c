@@ -153,7 +153,8 @@ static int read_stored_divisors(qkv_model *model, qkv_rope *rope, qkv_error *err
     int status = QKV_OK;
     if (qkv_gguf_find_tensor(model->file, "rope_freqs.weight", &stored)) {
         status = read_divisors(model, rope, &stored, &rope->divisors, err);
-        const char *name = model->family->proportional_rope ? "rope (proportional)" : "rope (llama3)";
+        const char *name =
+            model->family->proportional_rope ? "rope (proportional)" : "rope (llama3)";
         if (status == QKV_OK) status = describe(model, name, 0, err);
     } else if (qkv_gguf_find_tensor(model->file, "rope_factors_long.weight", &stored)) {
         status = read_long_divisors(model, rope, &stored, err);

@@ -204,22 +204,35 @@ static qkv_slot_set required_weights(const qkv_model *model, int il) {
     const qkv_family *family = model->family;
     qkv_slot_set required = family->layer_required;
     if (!model->hp.parallel) required |= family->sequential_required;
+    if (family->first_unnormed && il == 0) required &= ~QKV_HAS(ATTN_NORM);
     if ((family->layer_optional & QKV_HAS(QKV)) && has_weight(model, il, QKV_LAYER_QKV)) {
         required = (required & ~split) | QKV_HAS(QKV);
         if (family->layer_required & QKV_HAS(Q_BIAS)) required |= QKV_HAS(QKV_BIAS);
     }
-    if ((family->layer_optional & QKV_HAS(ROUTER)) && model->hp.n_expert)
-        required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
+    const qkv_slot_set all = family->layer_required | family->layer_optional;
     if (model->hp.n_embd_own) required |= QKV_HAS(OWN_GATE) | QKV_HAS(OWN_PROJ) | QKV_HAS(OWN_NORM);
-    return required & ~left_out(model, il);
+    required &= ~left_out(model, il);
+    if (!(all & QKV_HAS(ROUTER))) return required;
+    if (!qkv_layer_has_experts(&model->hp, il))
+        return (required & ~QKV_HAS_EXPERT_PARTS) | QKV_HAS_GATED_MLP;
+    required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
+    return model->hp.n_ff_shared ? required : required & ~QKV_HAS_SHARED_EXPERT;
+}
+
+/* What it may have beyond that. */
+static qkv_slot_set optional_weights(const qkv_model *model, int il) {
+    const qkv_slot_set optional =
+        model->family->layer_optional | (model->family->layer_required & left_out(model, il));
+    if (qkv_layer_has_experts(&model->hp, il)) return optional & ~QKV_HAS_GATED_MLP;
+    return optional & ~QKV_HAS_EXPERT_PARTS;
 }
 
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     const qkv_slot_set required = required_weights(model, il);
-    const qkv_slot_set absent = left_out(model, il), ones = family->layer_ones & ~absent;
-    const qkv_slot_set known =
-        required | family->layer_optional | (family->layer_required & absent);
+    const qkv_slot_set ones = family->layer_ones & ~left_out(model, il);
+    qkv_slot_set known = required | optional_weights(model, il);
+    if (family->first_unnormed && il == 0) known &= ~QKV_HAS(ATTN_NORM_BIAS);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         const qkv_slot_set bit = (qkv_slot_set)1 << i;
         if (!((known | ones) & bit)) continue;
@@ -239,8 +252,8 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     const qkv_family *family = model->family;
     uint64_t required = family->model_required;
     if (model->hp.n_embd_own)
-        required |= QKV_HAS_MODEL(OWN_EMBD) | QKV_HAS_MODEL(OWN_MODEL_PROJ) |
-                    QKV_HAS_MODEL(OWN_MODEL_NORM);
+        required |=
+            QKV_HAS_MODEL(OWN_EMBD) | QKV_HAS_MODEL(OWN_MODEL_PROJ) | QKV_HAS_MODEL(OWN_MODEL_NORM);
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((family->model_required | family->model_optional | family->model_ones) & bit))
@@ -258,6 +271,13 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Layers that predict further tokens stand after the others, and are not part of the model. */
+static int is_of_later_layer(const qkv_model *model, const char *name) {
+    char *end = NULL;
+    if (!(model->family->keys & QKV_READS(LATER_LAYERS)) || strncmp(name, "blk.", 4) != 0) return 0;
+    return strtol(name + 4, &end, 10) >= model->hp.n_layer && *end == '.';
+}
+
 /* Every tensor of the file must have found its slot. */
 static int refuse_unused(const qkv_model *model, qkv_error *err) {
     size_t n = qkv_gguf_n_tensors(model->file);
@@ -265,7 +285,7 @@ static int refuse_unused(const qkv_model *model, qkv_error *err) {
         qkv_gguf_tensor t;
         qkv_gguf_get_tensor(model->file, i, &t);
         /* Old converters stored the plain RoPE frequencies per layer; they say nothing new. */
-        if (strstr(t.name, "attn_rot_embd")) continue;
+        if (strstr(t.name, "attn_rot_embd") || is_of_later_layer(model, t.name)) continue;
         if (!ggml_get_tensor(model->tensors, t.name))
             return qkv_fail(
                 err, QKV_ERR_UNSUPPORTED,

@@ -184,7 +184,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
     for (int h = 0; h < m->H; h++)
         for (int i = 0; i < p->T; i++)
             for (int j = 0; j < p->T; j++) {
-                const int is_plain = early && j >= late_end(p, QKV_SITE_K_ROT, m->layers[il].kv_layer, h, i);
+                const int is_plain =
+                    early && j >= late_end(p, QKV_SITE_K_ROT, m->layers[il].kv_layer, h, i);
                 const ref_view *kv = is_plain ? &plain : &late;
                 double sum = 0;
                 for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(kv, h, j, c);
@@ -195,7 +196,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
     const int begin = window && i >= window ? i - window + 1 : 0;
-    return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
+    if (!p->m->family->encoder) return (ref_range){begin, i + 1};
+    return (ref_range){begin, window && i + window < p->T ? i + window : p->T};
 }
 
 /* A sink takes its share of a row and has no column. */
@@ -234,7 +236,8 @@ static void mix(const ref_pass *p, int il, double *z, const double *pattern, con
             for (int c = 0; c < m->d; c++) {
                 double sum = 0;
                 for (int j = 0; j < p->T; j++) {
-                    const int is_plain = early && j >= late_end(p, QKV_SITE_V, m->layers[il].kv_layer, h, i);
+                    const int is_plain =
+                        early && j >= late_end(p, QKV_SITE_V, m->layers[il].kv_layer, h, i);
                     sum += *ref_at(&a, h, i, j) * *ref_at(is_plain ? &plain : &late, h, j, c);
                 }
                 *ref_at(&zv, h, i, c) = sum;

@@ -25,6 +25,10 @@ static const ref_family table[] = {
     {"granitemoe", REF_RMS, REF_BEFORE, REF_REORDERED, .activation = REF_SILU, .divides_logits = 1},
     {"qwen2moe", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .keeps_shares = 1},
     {"glm4", REF_RMS, REF_BEFORE_AND_AFTER, REF_ADJACENT, .activation = REF_SILU, .fused_gate = 1},
+    {"glm4moe", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .sigmoid_router = 1,
+     .head_norm = REF_SHARED_WEIGHTS, .ffn_before = "post_attention_norm"},
+    {"minimax-m2", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .sigmoid_router = 1,
+     .head_norm = REF_ALL_HEADS},
     {"olmo2", REF_RMS, REF_AFTER, REF_HALVES, .activation = REF_SILU, .head_norm = REF_ALL_HEADS,
      .full_every = 4, .unscaled_windows = 1},
     {"gemma", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_GELU_TANH, .sqrt_embedding = 1},
@@ -50,6 +54,10 @@ static const ref_family table[] = {
     {"cohere2", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_SILU,
      .parallel = 1, .full_every = 4, .unturned_every = 4},
     {"bert", REF_LAYER, REF_ON_SUM, REF_NO_TURNING, .activation = REF_GELU_ERF, .encoder = 1},
+    {"modern-bert", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_GELU_ERF, .full_from = 3,
+     .local_base = 1, .fused_gate = 1, .half_windows = 1, .bare_start = 1, .encoder = 1},
+    {"eurobert", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .encoder = 1},
+    {"nomic-bert", REF_LAYER, REF_ON_SUM, REF_HALVES, .activation = REF_SILU, .encoder = 1},
 };
 /* clang-format on */
 

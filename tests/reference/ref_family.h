@@ -53,19 +53,23 @@ typedef struct ref_family {
     ref_pairs pairs;
     ref_activation activation;
     ref_head_norm head_norm;
-    int parallel;           /* both blocks read the layer's input; the file may say otherwise */
-    int full_every;         /* of layers with windows, every n-th has none; 0: all have it */
-    int unturned_every;     /* every n-th layer does not turn */
-    int local_base;         /* layers with a window turn by a base of their own, unscaled */
-    int unscaled_windows;   /* layers with a window turn by the base of the others, unscaled */
-    int sqrt_embedding;     /* embeddings are multiplied by sqrt(D) */
-    int divides_logits;     /* by logit_scale, instead of multiplying */
-    int fused_gate;         /* gate and up are one matrix, gate first */
-    int bare_norms;         /* norms of the residual stream have no weights: ones */
-    int bare_values;        /* values are normalised per head, without weights */
-    int unscaled;           /* scores are not divided by sqrt(d) */
-    int keeps_shares;       /* the best experts keep their shares of a softmax over all */
-    int encoder;            /* every token sees every other; no logits */
+    int parallel;         /* both blocks read the layer's input; the file may say otherwise */
+    int full_every;       /* of layers with windows, every n-th has none; 0: all have it */
+    int full_from;        /* the same, counted from layer 0 on: 0, n, 2n, ... have none */
+    int half_windows;     /* half of the window is on either side of a query */
+    int bare_start;       /* the first attention reads its input without a norm */
+    int unturned_every;   /* every n-th layer does not turn */
+    int local_base;       /* layers with a window turn by a base of their own, unscaled */
+    int unscaled_windows; /* layers with a window turn by the base of the others, unscaled */
+    int sqrt_embedding;   /* embeddings are multiplied by sqrt(D) */
+    int divides_logits;   /* by logit_scale, instead of multiplying */
+    int fused_gate;       /* gate and up are one matrix, gate first */
+    int bare_norms;       /* norms of the residual stream have no weights: ones */
+    int bare_values;      /* values are normalised per head, without weights */
+    int unscaled;         /* scores are not divided by sqrt(d) */
+    int sigmoid_router;   /* experts are weighed by the sigmoid of their score, not by a softmax */
+    int keeps_shares;     /* the best experts keep their shares of a softmax over all */
+    int encoder;          /* every token sees every other; no logits */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;
 

@@ -65,17 +65,41 @@ static int rank_of(const double *scores, int n, int e) {
     return rank;
 }
 
-/* The best k share one row by the softmax of their scores. (A softmax over all, of which the best k
- * are kept and brought to a sum of 1, is the same.) Or by their shares of a softmax over all. */
-static void choose(const ref_model *m, double *share, const double *scores) {
+/* What the scores say of each expert: its share of a softmax over all, or its sigmoid. */
+static void weigh(const ref_model *m, double *weight, const double *scores) {
     double sum = 0, largest = scores[0];
     for (int e = 1; e < m->n_expert; e++) largest = fmax(largest, scores[e]);
-    for (int e = 0; e < m->n_expert; e++) {
-        const int chosen = rank_of(scores, m->n_expert, e) < m->n_expert_used;
-        share[e] = chosen ? exp(scores[e] - largest) : 0;
-        sum += m->keeps_shares ? exp(scores[e] - largest) : share[e];
+    for (int e = 0; e < m->n_expert; e++) sum += exp(scores[e] - largest);
+    for (int e = 0; e < m->n_expert; e++)
+        weight[e] = m->family->sigmoid_router ? sigmoid(scores[e]) : exp(scores[e] - largest) / sum;
+}
+
+/* Experts of groups that are not among the best lose all hope. A group is as good as its best two together. */
+static void leave_groups(const ref_model *m, double *hope) {
+    const int each = m->n_group > 1 ? m->n_expert / m->n_group : 0;
+    double group[256];
+    for (int i = 0; i < m->n_group && each; i++) {
+        group[i] = 0;
+        for (int e = 0; e < each; e++)
+            if (rank_of(hope + i * each, each, e) < 2) group[i] += hope[i * each + e];
     }
-    for (int e = 0; e < m->n_expert; e++) share[e] /= sum;
+    for (int e = 0; e < m->n_expert && each; e++)
+        if (rank_of(group, m->n_group, e / each) >= m->n_group_used) hope[e] = -INFINITY;
+}
+
+/* What each expert counts for a token: the best k their weights, which may be brought to a sum of 1. */
+static void choose(const ref_model *m, const ref_layer *l, double *share, const double *scores) {
+    double *hope = ref_new_doubles((size_t)m->n_expert), sum = 0;
+    weigh(m, share, scores);
+    for (int e = 0; e < m->n_expert; e++)
+        hope[e] = share[e] + (l->choice_bias ? (double)l->choice_bias[e] : 0);
+    leave_groups(m, hope);
+    for (int e = 0; e < m->n_expert; e++) {
+        if (rank_of(hope, m->n_expert, e) >= m->n_expert_used) share[e] = 0;
+        sum += share[e];
+    }
+    for (int e = 0; e < m->n_expert; e++) share[e] *= m->share_factor / (m->keeps_shares ? 1 : sum);
+    free(hope);
 }
 
 /* out [D] of one token x [D] */
@@ -83,19 +107,19 @@ static void experts(const ref_model *m, const ref_layer *l, double *out, const d
     double *scores = ref_new_doubles(2 * (size_t)m->n_expert), *share = scores + m->n_expert;
     double *one = ref_new_doubles((size_t)m->D);
     ref_apply_linear(scores, x, l->router, 1, m->n_expert, m->D);
-    choose(m, share, scores);
+    choose(m, l, share, scores);
     for (int i = 0; i < m->D; i++) out[i] = 0;
     for (int e = 0; e < m->n_expert; e++) {
         if (share[e] == 0) continue;
-        mlp(m, NULL, 0, one, x, of_expert(l->gate, e, m->F, m->D), of_expert(l->up, e, m->F, m->D),
-            of_expert(l->down, e, m->D, m->F), 1, m->F);
+        mlp(m, NULL, 0, one, x, of_expert(l->gate, e, m->f, m->D), of_expert(l->up, e, m->f, m->D),
+            of_expert(l->down, e, m->D, m->f), 1, m->f);
         for (int i = 0; i < m->D; i++) out[i] += share[e] * one[i];
     }
     if (l->shared_up.w) {
         double open = 0;
-        ref_apply_linear(&open, x, l->shared_router, 1, 1, m->D);
+        if (l->shared_router.w) ref_apply_linear(&open, x, l->shared_router, 1, 1, m->D);
         mlp(m, NULL, 0, one, x, l->shared_gate, l->shared_up, l->shared_down, 1, m->n_shared);
-        for (int i = 0; i < m->D; i++) out[i] += sigmoid(open) * one[i];
+        for (int i = 0; i < m->D; i++) out[i] += (l->shared_router.w ? sigmoid(open) : 1) * one[i];
     }
     free(scores);
     free(one);

@@ -191,7 +191,8 @@ static void load_attention(source_file *f, ref_layer *l) {
  * its own, and the first is the feed-forward's. */
 static void load_norms_before(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
-    const ref_norm first = need_norm(f, "attn_norm"), second = load_norm(f, "attn_norm_2", m->D);
+    const ref_norm none = {NULL, NULL}, second = load_norm(f, "attn_norm_2", m->D);
+    const ref_norm first = m->family->bare_start && f->il == 0 ? none : need_norm(f, "attn_norm");
     l->attn_before = second.weight ? second : first;
     l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
     if (m->family->bare_norms) l->ffn_before = bare_norm(f);
@@ -227,22 +228,33 @@ static void load_feed_forward(source_file *f, ref_layer *l) {
 static void load_experts(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
     l->router = need_linear(f, "ffn_gate_inp", 1, m->n_expert, m->D);
-    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->F, m->D);
-    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->F, m->D);
-    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->F);
+    l->choice_bias = load_in_layer(f, "exp_probs_b", "bias", (size_t)m->n_expert);
+    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->f, m->D);
+    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->f, m->D);
+    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->f);
     l->shared_router = load_linear(f, "ffn_gate_inp_shexp", 1, 1, m->D);
     l->shared_gate = load_linear(f, "ffn_gate_shexp", 1, m->n_shared, m->D);
     l->shared_up = load_linear(f, "ffn_up_shexp", 1, m->n_shared, m->D);
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
+/* The first layers may have none, and of the others every n-th. */
+static int has_experts(const source_file *f) {
+    const int first = key_int(f, "leading_dense_block_count", 0);
+    const int every = key_int(f, "interleave_moe_layer_step", 0);
+    return f->model->n_expert && f->il >= first && (every == 0 || (f->il + 1) % every == 0);
+}
+
 /* As the file says of each layer, or as the family has it. */
 static int window_of(const source_file *f, int window) {
-    const int every = f->model->family->full_every, nth = f->il + 1;
-    const int has = !every || nth % every != 0;
+    const ref_family *family = f->model->family;
+    const int is_full = (family->full_every && (f->il + 1) % family->full_every == 0) ||
+                        (family->full_from && f->il % family->full_from == 0);
     const int64_t id = find_key(f, "attention.sliding_window_pattern");
     const int is_array = id >= 0 && gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY;
-    return (is_array ? key_of_layer(f, "attention.sliding_window_pattern", 0) : has) ? window : 0;
+    const int has = is_array ? key_of_layer(f, "attention.sliding_window_pattern", 0) : !is_full;
+    if (!has) return 0;
+    return family->half_windows ? window / 2 + 1 : window;
 }
 
 /* The last layers may use the keys and values of the last one before them with a window, or without. */
@@ -269,7 +281,6 @@ static void read_layer_shape(source_file *f, ref_layer *l, int window) {
         s->turned = key_of_layer(f, "rope.dimension_count_swa", s->turned);
     }
     s->F = key_of_layer(f, "feed_forward_length", 0);
-    if (m->n_expert) s->F = key_of_layer(f, "expert_feed_forward_length", s->F);
     l->kv_layer = kv_layer_of(f, window);
 }
 
@@ -290,7 +301,7 @@ static void load_layer(source_file *f, int window) {
     const int nth = f->il + 1;
     load_norms(f, l);
     load_attention(f, l);
-    m->n_expert ? load_experts(f, l) : load_feed_forward(f, l);
+    has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
     l->window = window_of(f, window);
     load_own(f, l);
     const int own_rope = family->local_base || family->unscaled_windows;
@@ -345,7 +356,12 @@ static void read_shape(source_file *f) {
     m->n_expert_used = key_int(f, "expert_used_count", 0);
     m->n_own = key_int(f, "embedding_length_per_layer_input", 0);
     read_layer_shapes(f);
-    m->n_shared = key_int(f, "expert_shared_feed_forward_length", key_of_layer(f, "feed_forward_length", 0));
+    m->f = key_int(f, "expert_feed_forward_length", m->F);
+    m->n_shared = key_int(f, "expert_shared_count", 0) * m->f;
+    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
+    m->n_group = key_int(f, "expert_group_count", 0);
+    m->n_group_used = key_int(f, "expert_group_used_count", 0);
+    m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);

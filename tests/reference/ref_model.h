@@ -2,7 +2,7 @@
  * The weights of a GGUF model as plain float arrays, for the scalar reference.
  *
  * Dimension letters as everywhere: D model width, H query heads, G key/value heads, d head width,
- * F feed-forward width (of one expert), E experts, V vocabulary. Every matrix is
+ * F feed-forward width, E experts, V vocabulary. Every matrix is
  * [outputs][inputs]. ggml only reads the file and dequantises; everything it says about the model
  * is read again here, by other code than the library's.
  */
@@ -47,16 +47,17 @@ typedef struct ref_layer {
     int kv_layer; /* whose keys and values its queries see; others than its own: it has none */
     ref_norm attn_before, attn_after, attn_sum;
     ref_norm ffn_before, ffn_after, ffn_sum;
-    ref_linear q, k, v, o;    /* [H d][D] [G d][D] [G d][D] [D][H d] */
-    ref_norm q_norm, k_norm;  /* [d], or [heads d] */
-    float *sinks;             /* [H]: scores of a key that has no value, or NULL */
-    ref_linear router;        /* [E][D]; no weight: one feed-forward for all tokens */
-    ref_linear gate;          /* [F][D]; no weight: plain MLP */
-    ref_linear up, down;      /* [F][D] [D][F] */
+    ref_linear q, k, v, o;   /* [H d][D] [G d][D] [G d][D] [D][H d] */
+    ref_norm q_norm, k_norm; /* [d], or [heads d] */
+    float *sinks;            /* [H]: scores of a key that has no value, or NULL */
+    ref_linear router;       /* [E][D]; no weight: one feed-forward for all tokens */
+    float *choice_bias;  /* [E]: added to the weights of experts for the choice alone, or NULL */
+    ref_linear gate;     /* [F][D]; no weight: plain MLP */
+    ref_linear up, down; /* [F][D] [D][F] */
     ref_linear shared_router; /* [1][D]: how open the gate of the shared expert is */
     ref_linear shared_gate, shared_up,
-        shared_down;      /* of the expert that every token has, or none */
-    float *scale;                  /* [1]: the layer's output is multiplied by it; NULL: it is not */
+        shared_down; /* of the expert that every token has, or none */
+    float *scale;    /* [1]: the layer's output is multiplied by it; NULL: it is not */
     ref_linear own_gate, own_proj; /* [p][D] [D][p]; no weight: no embeddings of its own */
     ref_norm own_norm;
     int window;           /* keys a query sees, itself included; 0 = all */
@@ -70,6 +71,9 @@ typedef struct ref_model {
     int n_own;      /* p, width of the embeddings that layers have of their own; 0: none */
     int n_expert, n_expert_used, n_shared; /* n_shared: width of the shared expert */
     int keeps_shares;
+    int n_group, n_group_used; /* of experts; 0 or 1: none */
+    int f;                     /* feed-forward width of one expert */
+    double share_factor;       /* of all experts' shares */
     int parallel;
     ref_activation activation;
     double norm_epsilon;
@@ -86,7 +90,7 @@ typedef struct ref_model {
     float *own_embd;           /* [V][n_layer p] */
     ref_linear own_model_proj; /* [n_layer p][D] */
     ref_norm own_model_norm;   /* [p] */
-    ref_linear output; /* [V][D]; no weight: no logits */
+    ref_linear output;         /* [V][D]; no weight: no logits */
     ref_layer *layers;
     struct ref_others *others; /* of the prompt that was last asked for: ref_other.h */
     void *memory[1024];        /* every array, for freeing */

@@ -129,9 +129,10 @@ double ref_other_value(const ref_pass *p, const ref_edit *e, int layer, int n_he
                        int row, int col) {
     const ref_others *others = p->m->others;
     if (e->op == REF_RESAMPLE)
-        return value_in(p->m, others->begins[draw(p->m, e, others->tokens, p->T)], e->site, layer, n_head,
-                        head, row, col);
+        return value_in(p->m, others->begins[draw(p->m, e, others->tokens, p->T)], e->site, layer,
+                        n_head, head, row, col);
     if (e->op == REF_PATCH_FAR)
-        return value_in(p->m, others->set[REF_FAR], e->site, layer, n_head, head, row + REF_SHIFT, col);
+        return value_in(p->m, others->set[REF_FAR], e->site, layer, n_head, head, row + REF_SHIFT,
+                        col);
     return mean_of_set(p, e, layer, n_head, head, row, col);
 }

@@ -40,8 +40,21 @@ static void add_tensor(struct gguf_context *to, struct ggml_context *more, struc
     gguf_add_tensor(to, positions ? repeated(more, t, n_ctx) : t);
 }
 
-/* n_ctx 0: as long as before, with YaRN, or with q, k and v within a limit. */
-static const char *changed_model(const char *path, int n_ctx, float limit) {
+static void set_keys(struct gguf_context *gguf, const model_key *keys, size_t n_keys) {
+    for (size_t i = 0; i < n_keys; i++) {
+        const char *key = key_of(gguf, keys[i].name);
+        if (keys[i].kind == MODEL_KEY_INT)
+            gguf_set_val_u32(gguf, key, (uint32_t)keys[i].value);
+        else if (keys[i].kind == MODEL_KEY_FLAG)
+            gguf_set_val_bool(gguf, key, keys[i].value != 0);
+        else
+            gguf_set_val_f32(gguf, key, (float)keys[i].value);
+    }
+}
+
+/* n_ctx 0: as long as before, with other keys, or with YaRN where there are none. */
+static const char *changed_model(const char *path, int n_ctx, const model_key *keys,
+                                 size_t n_keys) {
     struct ggml_context *tensors = NULL;
     struct ggml_context *more = ggml_init((struct ggml_init_params){.mem_size = (size_t)1 << 20});
     struct gguf_context *to = gguf_init_empty();
@@ -51,8 +64,8 @@ static const char *changed_model(const char *path, int n_ctx, float limit) {
     gguf_set_kv(to, from);
     if (n_ctx)
         gguf_set_val_u32(to, key_of(to, "context_length"), (uint32_t)n_ctx);
-    else if (limit > 0)
-        gguf_set_val_f32(to, key_of(to, "attention.clamp_kqv"), limit);
+    else if (n_keys)
+        set_keys(to, keys, n_keys);
     else
         set_yarn(to);
     for (int64_t i = 0; i < gguf_get_n_tensors(from); i++)
@@ -67,13 +80,13 @@ static const char *changed_model(const char *path, int n_ctx, float limit) {
 }
 
 const char *stretched_model(const char *path, int n_ctx) {
-    return changed_model(path, n_ctx, 0);
+    return changed_model(path, n_ctx, NULL, 0);
 }
 
 const char *yarn_model(const char *path) {
-    return changed_model(path, 0, 0);
+    return changed_model(path, 0, NULL, 0);
 }
 
-const char *limited_model(const char *path, float limit) {
-    return changed_model(path, 0, limit);
+const char *keyed_model(const char *path, const model_key *keys, size_t n_keys) {
+    return changed_model(path, 0, keys, n_keys);
 }

@@ -226,15 +226,47 @@ static void windows_turn_unscaled(void **state) {
 /* No folder sets clip_qkv. A limit that most heads reach, with one norm for all heads and without. */
 static void heads_within_a_limit(void **state) {
     (void)state;
-    check_family(limited_model(vector_model("olmo"), 0.3f), 1);
-    check_family(limited_model(vector_model("olmoe"), 0.3f), 2);
+    static const model_key limit = {"attention.clamp_kqv", MODEL_KEY_FLOAT, 0.3};
+    check_family(keyed_model(vector_model("olmo"), &limit, 1), 1);
+    check_family(keyed_model(vector_model("olmoe"), &limit, 1), 2);
 }
 
 /* ---- experts ---- */
 
+/* What no folder sets: experts in groups, shares that are not brought to a sum of 1. */
+static void other_routers(void **state) {
+    (void)state;
+    static const model_key groups[] = {{"expert_group_count", MODEL_KEY_INT, 2},
+                                       {"expert_group_used_count", MODEL_KEY_INT, 1}};
+    static const model_key shares = {"expert_weights_norm", MODEL_KEY_FLAG, 0};
+    check_family(keyed_model(vector_model("glm4_moe"), groups, 2), 0);
+    check_family(keyed_model(vector_model("glm4_moe"), &shares, 1), 1);
+}
+
+/* More experts than the groups that are used have. */
+static void groups_are_checked(void **state) {
+    (void)state;
+    static const model_key bad[][2] = {
+        {{"expert_group_count", MODEL_KEY_INT, 4}, {"expert_group_used_count", MODEL_KEY_INT, 2}},
+        {{"expert_group_count", MODEL_KEY_INT, 3}, {"expert_group_used_count", MODEL_KEY_INT, 3}}};
+    for (size_t i = 0; i < 2; i++) {
+        qkv_model *model = NULL;
+        qkv_error err = {0};
+        const char *path = keyed_model(vector_model("glm4_moe"), bad[i], 2);
+        assert_int_equal(qkv_model_open(&model, path, &err), QKV_ERR_FORMAT);
+        assert_non_null(strstr(err.message, "groups"));
+    }
+    static const model_key gating = {"expert_gating_func", MODEL_KEY_INT, 4};
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    const char *path = keyed_model(vector_model("glm4_moe"), &gating, 1);
+    assert_int_equal(qkv_model_open(&model, path, &err), QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "expert_gating_func is 4"));
+}
+
 static void experts_have_no_neurons(void **state) {
     (void)state;
-    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss", "qwen2_moe"};
+    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss", "qwen2_moe", "glm4_moe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         judge j;
         qkv_error err = {0};
@@ -273,6 +305,13 @@ static void an_encoder_has_no_logits(void **state) {
     assert_non_null(strstr(err.message, "has no final_norm"));
     qkv_plan_free(plan);
     judge_close(&j);
+    judge_open(&j, vector_model("modernbert"), 1);
+    expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+    expect_ok(qkv_plan_add_capture(plan, "final_norm[-1]", &err), &err, "final_norm");
+    assert_int_equal(qkv_plan_add_capture(plan, "logits", &err), QKV_ERR_PLAN);
+    assert_non_null(strstr(err.message, "its output is final_norm"));
+    qkv_plan_free(plan);
+    judge_close(&j);
 }
 
 enum {
@@ -296,10 +335,13 @@ VECTOR_LIST(FAMILY_TEST)
 int main(void) {
 #define FAMILY_ENTRY(name, flags)                                                                  \
     cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
-    const struct CMUnitTest tests[] = {
-        VECTOR_LIST(FAMILY_ENTRY) cmocka_unit_test(windows_turn_unscaled),
-        cmocka_unit_test(heads_within_a_limit), cmocka_unit_test(an_encoder_has_no_logits),
-        cmocka_unit_test(experts_have_no_neurons)};
+    const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
+                                           cmocka_unit_test(windows_turn_unscaled),
+                                       cmocka_unit_test(heads_within_a_limit),
+                                       cmocka_unit_test(an_encoder_has_no_logits),
+                                       cmocka_unit_test(experts_have_no_neurons),
+                                       cmocka_unit_test(other_routers),
+                                       cmocka_unit_test(groups_are_checked)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

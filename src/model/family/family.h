@@ -48,6 +48,7 @@
     X(DOWN_BIAS, "ffn_down.bias", "D")                                                             \
     X(ROUTER, "ffn_gate_inp.weight", "DE")                                                         \
     X(ROUTER_BIAS, "ffn_gate_inp.bias", "E")                                                       \
+    X(CHOICE_BIAS, "exp_probs_b.bias", "E")                                                        \
     X(GATE_EXPERTS, "ffn_gate_exps.weight", "DfE")                                                 \
     X(GATE_EXPERTS_BIAS, "ffn_gate_exps.bias", "fE")                                               \
     X(UP_EXPERTS, "ffn_up_exps.weight", "DfE")                                                     \
@@ -107,6 +108,11 @@ __extension__ typedef unsigned __int128 qkv_slot_set;
 #define QKV_HAS_EXPERTS                                                                            \
     (QKV_HAS(ROUTER) | QKV_HAS(GATE_EXPERTS) | QKV_HAS(UP_EXPERTS) | QKV_HAS(DOWN_EXPERTS))
 #define QKV_HAS_SHARED_EXPERT (QKV_HAS(SHARED_GATE) | QKV_HAS(SHARED_UP) | QKV_HAS(SHARED_DOWN))
+/* All that a layer without experts lacks where others have them. */
+#define QKV_HAS_EXPERT_PARTS                                                                       \
+    (QKV_HAS_EXPERTS | QKV_HAS_SHARED_EXPERT | QKV_HAS(ROUTER_BIAS) | QKV_HAS(CHOICE_BIAS) |       \
+     QKV_HAS(GATE_EXPERTS_BIAS) | QKV_HAS(UP_EXPERTS_BIAS) | QKV_HAS(DOWN_EXPERTS_BIAS) |          \
+     QKV_HAS(SHARED_ROUTER))
 /* What the layers of the llama kind consist of. */
 #define QKV_HAS_LLAMA_LAYER                                                                        \
     (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS(O) | QKV_HAS(FFN_NORM) | QKV_HAS_GATED_MLP)
@@ -132,6 +138,8 @@ __extension__ typedef unsigned __int128 qkv_slot_set;
     X(EXPERT_SCALE, "expert_weights_scale")                                                        \
     X(EXPERT_GATING, "expert_gating_func")                                                         \
     X(DENSE_LAYERS, "leading_dense_block_count")                                                   \
+    X(EXPERT_PERIOD, "interleave_moe_layer_step")                                                  \
+    X(LATER_LAYERS, "nextn_predict_layers")                                                        \
     X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
     X(SHARED_KV, "attention.shared_kv_layers")                                                     \
     X(OWN_EMBEDDINGS, "embedding_length_per_layer_input")
@@ -151,6 +159,14 @@ typedef enum qkv_activation {
     QKV_ACT_RELU_SQUARED,
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
+
+/* What a router makes of its scores; see run/graph/router.c. */
+typedef enum qkv_router_kind {
+    QKV_ROUTER_SOFTMAX,
+    QKV_ROUTER_SIGMOID,
+    QKV_ROUTER_MIXER,
+    QKV_ROUTER_COUNT
+} qkv_router_kind;
 
 typedef enum qkv_mlp_kind {
     QKV_MLP_PLAIN,
@@ -187,14 +203,19 @@ typedef struct qkv_family {
      * has the last word where the family reads it. */
     int parallel;
     int bidirectional; /* no causal mask, unless the key attention.causal says so */
-    int has_no_logits; /* an encoder: its output is the last layer's resid_post */
-    /* Where there is a window: every n-th layer sees everything; 0: no layer does. */
-    int window_period;
+    /* An encoder: its output is the final norm's, or without one the last layer's resid_post. */
+    int has_no_logits;
+    /* Where there is a window: every n-th layer sees everything; 0: no layer does. The first of them is
+     * layer n - 1, or layer 0. */
+    int window_period, full_layer_first;
+    /* The file's number counts keys on both sides of a query, half of them on each. */
+    int window_both_sides;
+    int first_unnormed; /* the first layer's attention has no norm before it */
     /* Layers with a window turn by a base of their own, unscaled: rope.freq_base_swa, or this where the
      * file does not say it; 0: the base of the others. */
     int local_rope;
     float local_base;
-    int proportional_rope; /* the divisors of a file are those of pairs that do not turn */
+    int proportional_rope;   /* the divisors of a file are those of pairs that do not turn */
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
     int unscaled;            /* scores are not, unless the file says a factor */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
@@ -204,6 +225,10 @@ typedef struct qkv_family {
     /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
      * that they are brought to a sum of 1, as they are elsewhere. */
     int experts_keep_shares;
+    qkv_router_kind
+        router; /* unless the key expert_gating_func, where the family reads it, names another */
+    int router_on_input; /* experts' inputs are multiplied by their shares, not their outputs */
+    int groups_by_best;  /* groups of experts count as much as their best one, not their best two */
     /* Norms that files have no weights of: they are bound to ones. */
     qkv_slot_set layer_ones; /* sets of QKV_HAS(slot) */
     uint64_t model_ones;
@@ -247,7 +272,12 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
-    X(bert)
+    X(glm4moe)                                                                                     \
+    X(minimax_m2)                                                                                  \
+    X(bert)                                                                                        \
+    X(modern_bert)                                                                                 \
+    X(eurobert)                                                                                    \
+    X(nomic_bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;
 QKV_FAMILY_LIST(QKV_FAMILY_DECLARE)

@@ -16,10 +16,12 @@ typedef struct rope {
     qkv_hf_config scaling; /* its settings are those of the scaling; for the take functions */
     const char *object;    /* what the config calls them */
     double base, local_base, part; /* part: of the channels that turn */
+    int has_part;                  /* it was said */
     int64_t dims;
 } rope;
 
-/* Most classes read the first name; those that may turn a part of the channels, one of the others. */
+/* Most classes read the first name; those that may turn a part of the channels, one of the others. The
+ * classes with two bases have names of their own for them outside of RoPE's object. */
 static const char *const base_names[] = {"rope_theta", "rotary_emb_base", NULL};
 static const char *const part_names[] = {"partial_rotary_factor", "rotary_pct", "rope_pct", NULL};
 
@@ -39,8 +41,11 @@ static int take_any_float(qkv_hf_config *config, const char *const *names, int n
 
 static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
     const int n = r->config->hf->partial_rotary ? 3 : 1;
-    int found = take_any_float(from, base_names, n, &r->base, err);
+    const char *const own[] = {r->config->hf->rope_base, NULL};
+    const int is_outside = from == r->config;
+    int found = take_any_float(from, *own && is_outside ? own : base_names, n, &r->base, err);
     if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
+    r->has_part |= found > 0;
     return found < 0 ? found : QKV_OK;
 }
 
@@ -63,10 +68,20 @@ static int take_local(rope *r, json_t *parameters, qkv_error *err) {
 static int find_scaling(rope *r, qkv_error *err) {
     int status = take_numbers(r->config, r, err);
     if (status != QKV_OK) return status;
+    const char *local =
+        r->config->hf->local_base ? r->config->hf->local_base : "rope_local_base_freq";
     if (r->config->family->local_rope)
-        status = qkv_hf_take_float(r->config, "rope_local_base_freq", 1, 1e12, &r->local_base, err);
+        status = qkv_hf_take_float(r->config, local, 1, 1e12, &r->local_base, err);
     if (status < 0) return status;
     json_t *old = qkv_hf_take(r->config, "rope_scaling");
+    if (r->config->hf->local_base && old && !qkv_hf_says_nothing(old)) {
+        json_decref(old);
+        return qkv_fail(
+            err, QKV_ERR_UNSUPPORTED,
+            "%s: rope_scaling, which here scales RoPE in layers with a window too, is not "
+            "supported",
+            r->config->path);
+    }
     json_t *all = qkv_hf_take(r->config, "rope_parameters");
     json_t *used = old && !qkv_hf_says_nothing(old) ? old : all;
     status = used && !json_is_object(used)
@@ -274,9 +289,10 @@ static const struct scaling_kind {
     const char *name;
     int (*write)(rope *r, qkv_error *err);
 } kinds[] = {
-    {"default", write_nothing}, {"linear", write_linear},     {"yarn", write_yarn},
-    {"llama3", write_llama3},   {"longrope", write_longrope}, {"su", write_longrope},
-    {"dynamic", write_dynamic}, {"proportional", write_proportional},
+    {"default", write_nothing},   {"linear", write_linear},
+    {"yarn", write_yarn},         {"llama3", write_llama3},
+    {"longrope", write_longrope}, {"su", write_longrope},
+    {"dynamic", write_dynamic},   {"proportional", write_proportional},
 };
 
 static int write_scaling(rope *r, qkv_error *err) {
@@ -312,9 +328,22 @@ static void ignore_rest(const rope *r) {
     }
 }
 
+/* Where no share is given, the number of channels may be. */
+static int take_width(rope *r, qkv_error *err) {
+    qkv_hf_config *config = r->config;
+    int64_t width = 0;
+    if (!config->hf->rotary_width) return QKV_OK;
+    const int found =
+        qkv_hf_take_int(config, config->hf->rotary_width, 2, config->head_dim, &width, err);
+    if (found > 0 && !r->has_part) r->part = (double)width / (double)config->head_dim;
+    return found < 0 ? found : QKV_OK;
+}
+
 static int write_numbers(rope *r, qkv_error *err) {
     qkv_hf_config *config = r->config;
     const int may_part = config->hf->partial_rotary || config->family->proportional_rope;
+    const int status = take_width(r, err);
+    if (status != QKV_OK) return status;
     if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !may_part))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: RoPE on %g of the channels is not supported for %s", config->path,

@@ -51,8 +51,8 @@ static qkv_st_tensor *find_with(const binder *b, const char *prefix, const char 
 
 /* PREFIX NAME, or NAME alone: some files leave the prefix out. */
 static qkv_st_tensor *find_source(const binder *b, const char *name) {
-    const char *const plain[] = {b->config->hf->prefix ? b->config->hf->prefix : "model.", "",
-                                 NULL};
+    const qkv_hf *hf = b->config->hf;
+    const char *const plain[] = {hf->prefix ? hf->prefix : "model.", "", hf->other_prefix, NULL};
     qkv_st_tensor *t = NULL;
     for (const char *const *p = b->config->wrapper ? qkv_hf_text_prefixes : plain; *p && !t; p++)
         t = find_with(b, *p, name);
@@ -151,7 +151,8 @@ static int bind_name(binder *b, const qkv_maker_kind *kind, const char *from, co
                      qkv_error *err) {
     qkv_tensor_maker maker = {.kind = kind ? kind : &qkv_maker_copy,
                               .n_head = (int32_t)b->config->n_head,
-                              .n_kv_head = (int32_t)b->config->n_kv_head};
+                              .n_kv_head = (int32_t)b->config->n_kv_head,
+                              .n_skipped = b->config->first_position};
     int status = find_sources(b, &maker, from, err);
     if (status != QKV_OK || maker.n_sources == 0) {
         free((void *)maker.sources);
@@ -251,6 +252,7 @@ static int bind_tied(binder *b, qkv_st_tensor *head, qkv_error *err) {
 }
 
 static int bind_output(binder *b, qkv_error *err) {
+    if (b->config->family->has_no_logits) return QKV_OK;
     qkv_st_tensor *head = find_source(b, "lm_head.weight");
     if (b->config->tied == 1) return head ? bind_tied(b, head, err) : QKV_OK;
     if (b->config->tied == 0 && !head && !b->config->hf->plain_output)
@@ -320,11 +322,20 @@ static int leave_parts(const binder *b, qkv_error *err) {
     return qkv_gguf_add_notice(b->file, &text, err);
 }
 
+/* "model.layers.46.x" of a model of 46 layers. */
+static int is_of_later_layer(const binder *b, const char *name) {
+    const qkv_hf *hf = b->config->hf;
+    const char *block = hf->block ? hf->block : "layers.", *at = strstr(name, block);
+    if (!hf->leaves_later_layers || !at) return 0;
+    char *end = NULL;
+    return strtol(at + strlen(block), &end, 10) >= b->config->n_layer && *end == '.';
+}
+
 static int refuse_unknown(const binder *b, qkv_error *err) {
     const qkv_st_list *list = &b->dir->sources;
     for (size_t i = 0; i < list->count; i++) {
         const qkv_st_tensor *t = &list->items[i];
-        if (t->used || is_ignored(common_ignored, t->name) ||
+        if (t->used || is_ignored(common_ignored, t->name) || is_of_later_layer(b, t->name) ||
             is_ignored(b->config->hf->ignored, t->name))
             continue;
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,

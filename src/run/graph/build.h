@@ -40,6 +40,13 @@ struct ggml_tensor *qkv_own_embedding(qkv_graph *g, int32_t il, struct ggml_tens
 struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* z [H·d, T, B] of the layer's input [D, T, B]. NULL where the pass ends with the maps. */
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+/* Which experts the tokens go to, and what each counts: chosen [k, T·B], share [1, k, T·B]. */
+typedef struct qkv_route {
+    struct ggml_tensor *chosen, *share;
+} qkv_route;
+
+/* router.c: of the router's scores [E, T·B]; bias [E] serves the choice alone, NULL: there is none. */
+qkv_route qkv_route_tokens(qkv_graph *g, struct ggml_tensor *scores, struct ggml_tensor *bias);
 /* feed_forward.c: the model's activation. */
 struct ggml_tensor *qkv_activated(qkv_graph *g, struct ggml_tensor *x);
 /* Of the normalised input [D, T, B]; plain, gated, or experts. */

@@ -1,9 +1,8 @@
 /*
  * The feed-forward block: plain, gated, or a choice of experts.
  *
- * Experts: the best k of all by the router's scores, weighted by a softmax over those k; which is
- * the same as a softmax over all, of which the k are kept and brought back to a sum of 1. Some models
- * do not bring them back. A shared expert is added for every token, times a sigmoid of its own.
+ * A router (router.c) says which experts a token goes to, and what each counts: their outputs are multiplied by
+ * that, or their inputs. A shared expert is added for every token; in some models times a sigmoid of its own.
  */
 #include <math.h>
 #include <string.h>
@@ -87,19 +86,6 @@ static void sum_experts(struct ggml_tensor *dst, int ith, int nth, void *unused)
     }
 }
 
-/* What the chosen experts count, [1, k, T·B], of scores [E, T·B]. */
-static struct ggml_tensor *expert_shares(qkv_graph *g, struct ggml_tensor *scores,
-                                         struct ggml_tensor *chosen) {
-    struct ggml_context *ctx = g->ctx;
-    const int64_t E = scores->ne[0], n = scores->ne[1], k = chosen->ne[0];
-    if (!g->model->hp.expert_norm) scores = ggml_soft_max(ctx, scores);
-    struct ggml_tensor *share =
-        ggml_get_rows(ctx, ggml_reshape_3d(ctx, scores, 1, E, n), chosen); // [1, k, T·B]
-    if (!g->model->hp.expert_norm) return share;
-    share = ggml_soft_max(ctx, ggml_reshape_2d(ctx, share, k, n));
-    return ggml_reshape_3d(ctx, share, 1, k, n);
-}
-
 static struct ggml_tensor *shared_expert(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     struct ggml_tensor *up = qkv_linear(g, LAYER(g, il, SHARED_UP), NULL, x); // [s, T, B]
     up = gated(g, qkv_linear(g, LAYER(g, il, SHARED_GATE), NULL, x), up);
@@ -114,12 +100,14 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
     const qkv_hparams *hp = &g->model->hp;
     int64_t k = hp->n_expert_used, D = hp->n_embd, rows = x->ne[1], n = rows * g->n_batch;
     struct ggml_tensor *scores = qkv_linear(g, LAYER(g, il, ROUTER), LAYER(g, il, ROUTER_BIAS), x);
-    scores = ggml_reshape_2d(ctx, scores, hp->n_expert, n);               // [E, T·B]
-    struct ggml_tensor *chosen = ggml_argsort_top_k(ctx, scores, (int)k); // [k, T·B]
-    struct ggml_tensor *share = expert_shares(g, scores, chosen);
+    scores = ggml_reshape_2d(ctx, scores, hp->n_expert, n); // [E, T·B]
+    const qkv_route route = qkv_route_tokens(g, scores, LAYER(g, il, CHOICE_BIAS));
+    struct ggml_tensor *chosen = route.chosen; // [k, T·B]
     struct ggml_tensor *list = qkv_expert_list(g, chosen, hp->n_expert);
 
     x = ggml_reshape_3d(ctx, x, D, 1, n);
+    if (hp->router.on_input) /* [D, k, T·B] */
+        x = ggml_mul(ctx, ggml_repeat_4d(ctx, x, D, k, n, 1), route.share);
     struct ggml_tensor *up =
         expert_linear(g, LAYER(g, il, UP_EXPERTS), LAYER(g, il, UP_EXPERTS_BIAS), x, chosen, list);
     struct ggml_tensor *gate = expert_linear(g, LAYER(g, il, GATE_EXPERTS),
@@ -127,7 +115,7 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
     up = gated(g, gate, up); // [f, k, T·B]
     up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen,
                        list);
-    up = ggml_mul(ctx, up, share); // [D, k, T·B]
+    if (!hp->router.on_input) up = ggml_mul(ctx, up, route.share); // [D, k, T·B]
     return ggml_custom_4d(ctx, GGML_TYPE_F32, D, rows, g->n_batch, 1, &up, 1, sum_experts,
                           GGML_N_TASKS_MAX, NULL);
 }

@@ -39,15 +39,16 @@ static struct ggml_tensor *all_layers(qkv_graph *g) {
 /* Those of a layer for every member of the batch: those that join a step later have the first one's text. */
 static struct ggml_tensor *of_layer(qkv_graph *g, int32_t il) {
     struct ggml_tensor *all = all_layers(g);
-    struct ggml_tensor *x = ggml_view_3d(g->ctx, all, all->ne[0], all->ne[2], all->ne[3], all->nb[2],
-                                         all->nb[3], (size_t)il * all->nb[1]);
+    struct ggml_tensor *x = ggml_view_3d(g->ctx, all, all->ne[0], all->ne[2], all->ne[3],
+                                         all->nb[2], all->nb[3], (size_t)il * all->nb[1]);
     x = ggml_cont(g->ctx, x); // [p, T, texts]
     if (!g->step) {
         x = qkv_for_each_variant(g, x);
         return ggml_reshape_3d(g->ctx, x, all->ne[0], g->n_tokens, g->n_batch);
     }
     if (x->ne[2] == g->n_batch) return x;
-    struct ggml_tensor *first = ggml_view_3d(g->ctx, x, x->ne[0], x->ne[1], 1, x->nb[1], x->nb[2], 0);
+    struct ggml_tensor *first =
+        ggml_view_3d(g->ctx, x, x->ne[0], x->ne[1], 1, x->nb[1], x->nb[2], 0);
     first = ggml_repeat_4d(g->ctx, first, x->ne[0], x->ne[1], g->n_batch - x->ne[2], 1);
     return ggml_concat(g->ctx, x, first, 2);
 }
