@@ -93,6 +93,8 @@ typedef struct qkv_hparams {
     int32_t has_logits;
     int32_t has_final_norm;
     int32_t has_sink; /* a learned sink takes part in the softmax */
+    /* What the family has and the file says that it does without. */
+    int32_t no_linear_biases, no_norm_weights, no_head_norms;
     qkv_activation activation;
     int32_t parallel;      /* attention and feed-forward read the same input */
     int32_t window;        /* a query sees this many keys, itself included; of an encoder, on
@@ -102,7 +104,8 @@ typedef struct qkv_hparams {
     float norm_eps;
     float attn_scale;                  /* usually 1/sqrt(d) */
     float attn_softcap, logit_softcap; /* 0 = none */
-    float head_clamp;                  /* q, k and v stay within ± this; 0 = no limit */
+    float alibi_exponent; /* scores have a bias by distance, see qkv_score_slope; 0: none */
+    float head_clamp;     /* q, k and v stay within ± this; 0 = no limit */
     float embedding_scale, residual_scale, logit_scale; /* factors */
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
@@ -120,6 +123,9 @@ int32_t qkv_layer_fork(const qkv_hparams *hp, int32_t il);
 int32_t qkv_layer_group(const qkv_layer_shape *shape);
 /* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
+/* ALiBi: what is added to the score of a head for each token that the key comes after its query, which is
+ * negative for earlier ones: slope · (key - query). 0: none. */
+float qkv_score_slope(const qkv_hparams *hp, int32_t il, int32_t head);
 /* Which of hp.rope a layer turns by; -1 where it does not turn. */
 int qkv_layer_rope(const qkv_model *model, int32_t il);
 

@@ -110,7 +110,7 @@ static ref_norm bare_norm(source_file *f) {
 }
 
 static ref_norm need_norm(source_file *f, const char *name) {
-    if (f->model->family->bare_norms) return bare_norm(f);
+    if (f->model->bare_norms) return bare_norm(f);
     const ref_norm norm = load_norm(f, name, f->model->D);
     if (!norm.weight) give_up("missing", name);
     return norm;
@@ -195,7 +195,7 @@ static void load_norms_before(source_file *f, ref_layer *l) {
     const ref_norm first = m->family->bare_start && f->il == 0 ? none : need_norm(f, "attn_norm");
     l->attn_before = second.weight ? second : first;
     l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
-    if (m->family->bare_norms) l->ffn_before = bare_norm(f);
+    if (m->bare_norms) l->ffn_before = bare_norm(f);
     if (!l->ffn_before.weight && m->parallel) l->ffn_before = first;
     if (!l->ffn_before.weight) give_up("missing", "ffn_norm");
 }
@@ -238,6 +238,16 @@ static void load_experts(source_file *f, ref_layer *l) {
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
+/* Layers with a window may be listed. */
+static int has_window(const source_file *f) {
+    const int every = f->model->family->full_every;
+    const int64_t id = find_key(f, "attention.sliding_window_pattern");
+    if (id >= 0 && gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY)
+        return ((const int8_t *)gguf_get_arr_data(f->gguf, id))[f->il];
+    if (f->model->family->full_from && f->il % f->model->family->full_from == 0) return 0;
+    return !every || (f->il + 1) % every != 0;
+}
+
 /* The first layers may have none, and of the others every n-th. */
 static int has_experts(const source_file *f) {
     const int first = key_int(f, "leading_dense_block_count", 0);
@@ -247,14 +257,8 @@ static int has_experts(const source_file *f) {
 
 /* As the file says of each layer, or as the family has it. */
 static int window_of(const source_file *f, int window) {
-    const ref_family *family = f->model->family;
-    const int is_full = (family->full_every && (f->il + 1) % family->full_every == 0) ||
-                        (family->full_from && f->il % family->full_from == 0);
-    const int64_t id = find_key(f, "attention.sliding_window_pattern");
-    const int is_array = id >= 0 && gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY;
-    const int has = is_array ? key_of_layer(f, "attention.sliding_window_pattern", 0) : !is_full;
-    if (!has) return 0;
-    return family->half_windows ? window / 2 + 1 : window;
+    if (!has_window(f)) return 0;
+    return f->model->family->half_windows ? window / 2 + 1 : window;
 }
 
 /* The last layers may use the keys and values of the last one before them with a window, or without. */
@@ -363,6 +367,7 @@ static void read_shape(source_file *f) {
     m->n_group_used = key_int(f, "expert_group_used_count", 0);
     m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
+    m->bare_norms = !key_flag(f, "norm_weights", !m->family->bare_norms);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
 }
@@ -376,6 +381,7 @@ static void read_factors(source_file *f) {
                                  0);
     m->score_scale = key_double(f, "attention.scale", family->unscaled ? 1 : 1 / sqrt(m->d));
     m->score_cap = key_double(f, "attn_logit_softcapping", 0);
+    m->last_slope = key_double(f, "attention.max_alibi_bias", family->last_slope);
     m->head_limit = key_double(f, "attention.clamp_kqv", 0);
     m->embedding_scale = key_double(f, "embedding_scale", family->sqrt_embedding ? sqrt(m->D) : 1);
     m->residual_scale = key_double(f, "residual_scale", 1);
@@ -421,7 +427,7 @@ static void read_ends(source_file *f) {
     m->own_model_proj.w = load(f, "per_layer_model_proj.weight", (size_t)own * (size_t)m->D);
     m->own_model_norm.weight = load(f, "per_layer_proj_norm.weight", (size_t)m->n_own);
     m->embd_norm = load_end_norm(f, "token_embd_norm");
-    m->output_norm = m->family->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
+    m->output_norm = m->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
     if (m->family->encoder) return;
     if (!m->output_norm.weight) give_up("missing", "output_norm");
     m->output = (ref_linear){load(f, "output.weight", table), load(f, "output.bias", (size_t)m->V)};

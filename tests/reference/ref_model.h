@@ -75,10 +75,12 @@ typedef struct ref_model {
     int f;                     /* feed-forward width of one expert */
     double share_factor;       /* of all experts' shares */
     int parallel;
+    int bare_norms; /* norms of the residual stream have no weights: ones */
     ref_activation activation;
     double norm_epsilon;
     double score_scale, score_cap; /* cap 0 = none */
-    double head_limit;             /* of q, k and v, on both sides; 0 = none */
+    double last_slope; /* ALiBi: 2^-this is the slope of the last of 2^n heads; 0: none */
+    double head_limit; /* of q, k and v, on both sides; 0 = none */
     double embedding_scale, residual_scale;
     double logit_scale, logit_cap;
     int turned; /* channels of a head that turn, from the first */

@@ -31,7 +31,9 @@
     X(V, "attn_v.weight", "DU")                                                                    \
     X(V_BIAS, "attn_v.bias", "U")                                                                  \
     X(Q_NORM, "attn_q_norm.weight", "d")                                                           \
+    X(Q_NORM_BIAS, "attn_q_norm.bias", "d")                                                        \
     X(K_NORM, "attn_k_norm.weight", "d")                                                           \
+    X(K_NORM_BIAS, "attn_k_norm.bias", "d")                                                        \
     X(SINKS, "attn_sinks.weight", "H")                                                             \
     X(O, "attn_output.weight", "ZD")                                                               \
     X(O_BIAS, "attn_output.bias", "D")                                                             \
@@ -141,6 +143,9 @@ __extension__ typedef unsigned __int128 qkv_slot_set;
     X(EXPERT_PERIOD, "interleave_moe_layer_step")                                                  \
     X(LATER_LAYERS, "nextn_predict_layers")                                                        \
     X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
+    X(LINEAR_BIASES, "linear_biases")                                                              \
+    X(NORM_WEIGHTS, "norm_weights")                                                                \
+    X(HEAD_NORMS, "attention.head_norms")                                                          \
     X(SHARED_KV, "attention.shared_kv_layers")                                                     \
     X(OWN_EMBEDDINGS, "embedding_length_per_layer_input")
 
@@ -150,7 +155,13 @@ enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };
 #define QKV_READS(id) (UINT32_C(1) << QKV_KEY_##id)
 
 typedef enum qkv_norm_kind { QKV_NORM_RMS, QKV_NORM_LAYER } qkv_norm_kind;
-typedef enum qkv_position_kind { QKV_POSITION_ROPE, QKV_POSITION_LEARNED } qkv_position_kind;
+/* How a model knows the order of tokens: by turning queries and keys, by learned vectors that are added
+ * to the embeddings, or by a bias of the scores (ALiBi). */
+typedef enum qkv_position_kind {
+    QKV_POSITION_ROPE,
+    QKV_POSITION_LEARNED,
+    QKV_POSITION_ALIBI
+} qkv_position_kind;
 typedef enum qkv_activation {
     QKV_ACT_SILU,
     QKV_ACT_GELU_TANH,
@@ -216,6 +227,7 @@ typedef struct qkv_family {
     int local_rope;
     float local_base;
     int proportional_rope;   /* the divisors of a file are those of pairs that do not turn */
+    float alibi_exponent;    /* of the last slope, where the file does not say it (hparams.c) */
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
     int unscaled;            /* scores are not, unless the file says a factor */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
@@ -272,6 +284,13 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
+    X(gpt_neo)                                                                                     \
+    X(gptj)                                                                                        \
+    X(opt)                                                                                         \
+    X(codegen)                                                                                     \
+    X(persimmon)                                                                                   \
+    X(bloom)                                                                                       \
+    X(mpt)                                                                                         \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
     X(bert)                                                                                        \
