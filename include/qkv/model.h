@@ -105,15 +105,6 @@ QKV_API int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer
  * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */
 QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
 
-/* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
- * 0: the layer sees everything, or there is no such layer. */
-QKV_API int32_t qkv_model_window(const qkv_model *model, int32_t layer);
-
-/* The learned sink of a query head: e to its power takes part in the sum that each row's weights are
- * divided by. QKV_ERR_UNSUPPORTED where the model has none (`has_sink`). */
-QKV_API int qkv_model_sink(const qkv_model *model, int32_t layer, int32_t head, double *value,
-                           qkv_error *err);
-
 /* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
  * asked for. */
 QKV_API int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err);
