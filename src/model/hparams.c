@@ -1,7 +1,9 @@
 /* Reads the numbers of an architecture from the metadata and refuses those that cannot be meant. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "model/layer_shape.h"
@@ -137,6 +139,53 @@ static int read_flags(qkv_model *model, qkv_error *err) {
     return found < 0 ? found : QKV_OK;
 }
 
+/* ---- temperature of queries ---- */
+
+static int read_temperature(qkv_model *model, qkv_error *err) {
+    qkv_temperature *t = &model->hp.temperature;
+    int32_t step = 0;
+    if (!reads(model, QKV_KEY_TEMPERATURE)) return QKV_OK;
+    int status = read_factor(model, QKV_KEY_TEMPERATURE, 0, &t->scale, err);
+    if (status == QKV_OK)
+        status = read_int(model, "rope.scaling.original_context_length", 1, 1 << 30,
+                          model->hp.n_ctx, &step, err);
+    if (status == QKV_OK)
+        status = read_int(model, "attention.temperature_length", 1, 1 << 30, step, &t->step, err);
+    return status;
+}
+
+int qkv_layer_has_temperature(const qkv_model *model, int32_t il) {
+    (void)il;
+    return model->hp.temperature.scale != 0;
+}
+
+/* ---- activation ---- */
+
+/* One of the four lists of numbers, which have no architecture before their name. */
+static int read_xielu_list(qkv_model *model, const char *key, size_t offset, qkv_error *err) {
+    const size_t n = (size_t)model->hp.n_layer;
+    float *values = qkv_calloc(n, sizeof *values);
+    if (!values) return qkv_fail_memory(err);
+    const int status = qkv_gguf_floats(model->file, key, values, n, err);
+    for (size_t i = 0; i < n && status == QKV_OK; i++)
+        memcpy((char *)&model->hp.xielu[i] + offset, &values[i], sizeof *values);
+    free(values);
+    return status;
+}
+
+static int read_xielu(qkv_model *model, qkv_error *err) {
+    model->hp.xielu = qkv_calloc((size_t)model->hp.n_layer, sizeof *model->hp.xielu);
+    if (!model->hp.xielu) return qkv_fail_memory(err);
+    int status = read_xielu_list(model, "xielu.alpha_p", offsetof(qkv_xielu, alpha_p), err);
+    if (status == QKV_OK)
+        status = read_xielu_list(model, "xielu.alpha_n", offsetof(qkv_xielu, alpha_n), err);
+    if (status == QKV_OK)
+        status = read_xielu_list(model, "xielu.beta", offsetof(qkv_xielu, beta), err);
+    if (status == QKV_OK)
+        status = read_xielu_list(model, "xielu.eps", offsetof(qkv_xielu, eps), err);
+    return status;
+}
+
 /* The family's own where the file names none; a family whose own has no name takes no other. */
 static int read_activation(qkv_model *model, qkv_error *err) {
     char key[128];
@@ -150,7 +199,7 @@ static int read_activation(qkv_model *model, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is '%.60s', which is not supported",
                         model->file->path, key, name);
     model->hp.activation = (qkv_activation)activation;
-    return QKV_OK;
+    return activation == QKV_ACT_XIELU ? read_xielu(model, err) : QKV_OK;
 }
 
 /* ---- experts ---- */
@@ -283,11 +332,21 @@ static int leave_later_layers(qkv_model *model, qkv_error *err) {
     return status;
 }
 
+static int read_window_use(qkv_model *model, qkv_error *err) {
+    char key[128];
+    int used = model->hp.n_layer == model->family->window_layers;
+    snprintf(key, sizeof key, "%s.attention.sliding_window_used", model->family->name);
+    const int found = qkv_gguf_bool(model->file, key, &used, err);
+    if (!used) model->hp.window = 0;
+    return found < 0 ? found : QKV_OK;
+}
+
 /* The window, and which layers have it: by the family's rule, or as the file says. */
 static int read_window(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     char key[128];
     int status = read_int(model, "attention.sliding_window", 0, INT32_MAX, 0, &hp->window, err);
+    if (status == QKV_OK && model->family->window_layers) status = read_window_use(model, err);
     if (status != QKV_OK) return status;
     hp->window_period = model->family->window_period;
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", model->family->name);
@@ -313,6 +372,7 @@ int32_t qkv_model_window(const qkv_model *model, int32_t layer) {
 
 void qkv_hparams_release(qkv_hparams *hp) {
     free(hp->windowed);
+    free(hp->xielu);
     free(hp->layers);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         free(hp->rope[i].divisors);
@@ -335,6 +395,7 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = read_vocab_size(model, err);
     if (status == QKV_OK) status = read_experts(model, err);
     if (status == QKV_OK) status = read_factors(model, err);
+    if (status == QKV_OK) status = read_temperature(model, err);
     if (status == QKV_OK) status = read_flags(model, err);
     if (status == QKV_OK) status = read_activation(model, err);
     return status == QKV_OK ? qkv_rope_read(model, err) : status;

@@ -63,6 +63,18 @@ typedef struct qkv_router {
 
 enum { QKV_MAX_EXPERTS = 1024 };
 
+/* Queries that come later in the text are multiplied by 1 + scale · ln(1 + floor((position + offset) / step)). */
+typedef struct qkv_temperature {
+    float scale; /* 0: they are not */
+    int32_t step, offset;
+} qkv_temperature;
+
+/* x > 0: p x² + beta x; else (exp(min(x, eps)) - 1 - x) n + beta x, where p = softplus(alpha_p) and n = beta +
+ * softplus(alpha_n). */
+typedef struct qkv_xielu {
+    float alpha_p, alpha_n, beta, eps;
+} qkv_xielu;
+
 /* What layers may differ in. */
 typedef struct qkv_layer_shape {
     int32_t n_head;    /* H */
@@ -100,6 +112,8 @@ typedef struct qkv_hparams {
     float attn_scale;                  /* usually 1/sqrt(d) */
     float attn_softcap, logit_softcap; /* 0 = none */
     float head_clamp;                  /* q, k and v stay within ± this; 0 = no limit */
+    qkv_temperature temperature;
+    qkv_xielu *xielu;                                   /* of each layer, or NULL */
     float embedding_scale, residual_scale, logit_scale; /* factors */
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
@@ -116,6 +130,8 @@ int32_t qkv_layer_group(const qkv_layer_shape *shape);
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
 /* Which of hp.rope a layer turns by; -1 where it does not turn. */
 int qkv_layer_rope(const qkv_model *model, int32_t il);
+/* Whether queries of a layer have a temperature. */
+int qkv_layer_has_temperature(const qkv_model *model, int32_t il);
 
 typedef struct qkv_layer {
     struct ggml_tensor *w[QKV_LAYER_WEIGHT_COUNT]; /* NULL where the model has none */

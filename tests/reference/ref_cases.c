@@ -159,7 +159,7 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 }
 
 int ref_can_move(const ref_model *m, const ref_edit *e) {
-    for (int il = 0; il < m->n_layer; il++)
+    for (int il = 0; il < m->n_layer && !m->family->norm_after_turning; il++)
         if (ref_has(e->layers, il) && m->layers[il].rope) return !m->family->encoder;
     return 0;
 }

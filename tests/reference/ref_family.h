@@ -43,6 +43,7 @@ typedef enum ref_activation {
     REF_GELU_ERF,
     REF_RELU,
     REF_RELU_SQUARED,
+    REF_XIELU,  /* ref_layer.xielu */
     REF_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } ref_activation;
 
@@ -53,18 +54,23 @@ typedef struct ref_family {
     ref_pairs pairs;
     ref_activation activation;
     ref_head_norm head_norm;
-    int parallel;         /* both blocks read the layer's input; the file may say otherwise */
-    int full_every;       /* of layers with windows, every n-th has none; 0: all have it */
-    int unturned_every;   /* every n-th layer does not turn */
-    int local_base;       /* layers with a window turn by a base of their own, unscaled */
-    int unscaled_windows; /* layers with a window turn by the base of the others, unscaled */
-    int sqrt_embedding;   /* embeddings are multiplied by sqrt(D) */
-    int divides_logits;   /* by logit_scale, instead of multiplying */
-    int fused_gate;       /* gate and up are one matrix, gate first */
-    int bare_norms;       /* norms of the residual stream have no weights: ones */
-    int sigmoid_router;   /* experts are weighed by the sigmoid of their score, not by a softmax */
-    int keeps_shares;     /* the best experts keep their shares of a softmax over all */
-    int encoder;          /* every token sees every other; no logits */
+    int parallel;          /* both blocks read the layer's input; the file may say otherwise */
+    int full_every;        /* of layers with windows, every n-th has none; 0: all have it */
+    int unturned_every;    /* every n-th layer does not turn */
+    int local_base;        /* layers with a window turn by a base of their own, unscaled */
+    int unscaled_windows;  /* layers with a window turn by the base of the others, unscaled */
+    int turned_in_windows; /* where some layers have a window, the others do not turn */
+    int windows_in_layers; /* windows count in models of this many layers alone, or where the file says so */
+    int norm_after_turning; /* queries and keys are normalised after they are turned */
+    int yarn_log;       /* turned vectors are divided by 1 + 0.1 m ln(factor), the file says m */
+    int mixes;          /* two experts by the sparse mixer */
+    int sqrt_embedding; /* embeddings are multiplied by sqrt(D) */
+    int divides_logits; /* by logit_scale, instead of multiplying */
+    int fused_gate;     /* gate and up are one matrix, gate first */
+    int bare_norms;     /* norms of the residual stream have no weights: ones */
+    int sigmoid_router; /* experts are weighed by the sigmoid of their score, not by a softmax */
+    int keeps_shares;   /* the best experts keep their shares of a softmax over all */
+    int encoder;        /* every token sees every other; no logits */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;
 

@@ -224,6 +224,24 @@ static void load_experts(source_file *f, ref_layer *l) {
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
+static double softplus(double x) {
+    return log1p(exp(x));
+}
+
+/* Number il of a list of floats; its name has no family before it. */
+static double listed(const source_file *f, const char *name) {
+    const int64_t id = gguf_find_key(f->gguf, name);
+    if (id < 0) give_up("missing", name);
+    return (double)((const float *)gguf_get_arr_data(f->gguf, id))[f->il];
+}
+
+static void read_xielu(const source_file *f, ref_layer *l) {
+    l->xielu[2] = listed(f, "xielu.beta");
+    l->xielu[0] = softplus(listed(f, "xielu.alpha_p"));
+    l->xielu[1] = l->xielu[2] + softplus(listed(f, "xielu.alpha_n"));
+    l->xielu[3] = listed(f, "xielu.eps");
+}
+
 /* The first layers may have none, and of the others every n-th. */
 static int has_experts(const source_file *f) {
     const int first = key_int(f, "leading_dense_block_count", 0);
@@ -243,6 +261,8 @@ static void load_layer(source_file *f, int window) {
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;
+    if (family->turned_in_windows && window && !l->window) l->rope = NULL;
+    if (family->activation == REF_XIELU) read_xielu(f, l);
     if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
 }
 
@@ -276,6 +296,7 @@ static void read_shape(source_file *f) {
     m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
     m->n_group = key_int(f, "expert_group_count", 0);
     m->n_group_used = key_int(f, "expert_group_used_count", 0);
+    m->jitter = key_double(f, "expert_jitter", 0.01);
     m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
     m->turned = key_int(f, "rope.dimension_count", m->d);
@@ -316,6 +337,10 @@ static void read_rope(source_file *f) {
     r->whole_pairs = key_flag(f, "rope.scaling.yarn_truncate", 1);
     r->yarn = type >= 0 && strcmp(gguf_get_val_str(f->gguf, type), "yarn") == 0;
     r->size = r->yarn ? 1 + 0.1 * log(r->factor) : key_double(f, "rope.scaling.attn_factor", 1);
+    if (m->family->yarn_log)
+        r->size /= 1 + 0.1 * key_double(f, "rope.scaling.yarn_log_multiplier", 0) * log(r->factor);
+    m->temperature = key_double(f, "attention.temperature_scale", 0);
+    m->temperature_step = key_int(f, "attention.temperature_length", r->context);
     r->divisor = load(f, "rope_freqs.weight", pairs);
     if (!r->divisor) r->divisor = load(f, "rope_factors_short.weight", pairs);
     r->long_divisor = load(f, "rope_factors_long.weight", pairs);
@@ -350,8 +375,11 @@ static void read_model(source_file *f) {
     read_ends(f);
     m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
     if (!m->layers) give_up("out of memory", "model");
-    for (f->il = 0; f->il < m->n_layer; f->il++)
-        load_layer(f, key_int(f, "attention.sliding_window", 0));
+    int window = key_int(f, "attention.sliding_window", 0);
+    if (m->family->windows_in_layers &&
+        !key_flag(f, "attention.sliding_window_used", m->n_layer == m->family->windows_in_layers))
+        window = 0;
+    for (f->il = 0; f->il < m->n_layer; f->il++) load_layer(f, window);
 }
 
 ref_model *ref_model_load(const char *path) {

@@ -48,7 +48,9 @@ typedef struct ref_layer {
     ref_linear up, down; /* [F][D] [D][F] */
     ref_linear shared_router; /* [1][D]: how open the gate of the shared expert is */
     ref_linear shared_gate, shared_up,
-        shared_down;      /* of the expert that every token has, or none */
+        shared_down; /* of the expert that every token has, or none */
+    double xielu
+        [4]; /* p, n, beta, eps: x > 0: p x² + beta x; else n (e^min(x, eps) - 1 - x) + beta x */
     int window;           /* keys a query sees, itself included; 0 = all */
     const ref_rope *rope; /* NULL: does not turn */
 } ref_layer;
@@ -61,6 +63,9 @@ typedef struct ref_model {
     int n_group, n_group_used; /* of experts; 0 or 1: none */
     int f;                     /* feed-forward width of one expert */
     double share_factor;       /* of all experts' shares */
+    double jitter;             /* of the sparse mixer */
+    double temperature; /* queries are multiplied by 1 + this · ln(1 + floor(position / step)) */
+    int temperature_step;
     int parallel;
     ref_activation activation;
     double norm_epsilon;

@@ -20,11 +20,13 @@ enum {
  * merging: whoever adds a family changes its own line alone. */
 /* clang-format off */
 #define VECTOR_LIST(X)                                                                             \
+    X(apertus, HAS_GGUF | GENERATES)                                                               \
     X(arcee, HAS_GGUF | GENERATES)                                                                 \
     X(bert, HAS_GGUF)                                                                              \
     X(cohere, HAS_GGUF | GENERATES)                                                                \
     X(cohere2, HAS_GGUF | GENERATES)                                                               \
     X(ernie4_5, HAS_GGUF | GENERATES)                                                              \
+    X(exaone4, HAS_GGUF | GENERATES)                                                               \
     X(falcon, HAS_GGUF | GENERATES)                                                                \
     X(falcon_mqa, HAS_GGUF | GENERATES)                                                            \
     X(gemma, HAS_GGUF | GENERATES)                                                                 \
@@ -40,10 +42,12 @@ enum {
     X(gpt_oss_yarn, HAS_GGUF | GENERATES)                                                          \
     X(granite, HAS_GGUF | GENERATES)                                                               \
     X(granitemoe, HAS_GGUF | GENERATES)                                                            \
+    X(hunyuan_v1_dense, HAS_GGUF | GENERATES)                                                      \
     X(llama, HAS_GGUF | GENERATES)                                                                 \
     X(llama3_rope, HAS_GGUF | GENERATES)                                                           \
     X(llama_gqa, HAS_GGUF | GENERATES)                                                             \
     X(minimax_m2, HAS_GGUF | GENERATES)                                                            \
+    X(ministral3, HAS_GGUF | GENERATES)                                                            \
     X(mistral, HAS_GGUF | GENERATES)                                                               \
     X(mixtral, HAS_GGUF | GENERATES)                                                               \
     X(olmo, HAS_GGUF | GENERATES)                                                                  \
@@ -52,6 +56,7 @@ enum {
     X(olmoe, HAS_GGUF | GENERATES)                                                                 \
     X(phi, HAS_GGUF | GENERATES)                                                                   \
     X(phi3, HAS_GGUF | GENERATES)                                                                  \
+    X(phimoe, GENERATES)                                                                           \
     X(qwen2, HAS_GGUF | GENERATES)                                                                 \
     X(qwen2_moe, HAS_GGUF | GENERATES)                                                             \
     X(qwen3, HAS_GGUF | GENERATES)                                                                 \

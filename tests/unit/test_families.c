@@ -242,6 +242,51 @@ static void other_routers(void **state) {
     check_family(keyed_model(vector_model("glm4_moe"), &shares, 1), 1);
 }
 
+/* Queries in a small cache would have to be turned back before their norm. */
+static void norms_after_rope(void **state) {
+    (void)state;
+    judge j;
+    qkv_error err = {0};
+    qkv_plan *plan = NULL;
+    judge_open(&j, vector_model("hunyuan_v1_dense"), 1);
+    expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+    int status =
+        qkv_plan_add_variant(plan, "scores@*=mask:sink=1,recent=2,positions=cache", NULL, &err);
+    if (status == QKV_OK) {
+        qkv_result *result = NULL;
+        status = qkv_session_run(j.eng.session, &result, plan, &err);
+        qkv_result_free(result);
+    }
+    if (!strstr(err.message, "normalises queries after RoPE")) fail_msg("'%s'", err.message);
+    assert_int_equal(status, QKV_ERR_PLAN);
+    qkv_plan_free(plan);
+    /* and q is what q_rot is, unless it is edited in between */
+    const char *const both[] = {"q@1", "q_rot@1", NULL};
+    qkv_result *result = judge_run(&j, (const char *const[]){NULL}, both);
+    const qkv_tensor q = engine_tensor(result, 0, QKV_SITE_Q, 1),
+                     turned = engine_tensor(result, 0, QKV_SITE_Q_ROT, 1);
+    assert_true(same_bits(q.data, turned.data, tensor_count(&q)));
+    qkv_result_free(result);
+    judge_close(&j);
+}
+
+/* A window in EXAONE 4's file, which llama.cpp reads only in models of 64 layers. */
+static void windows_of_exaone(void **state) {
+    (void)state;
+    static const model_key used = {"attention.sliding_window_used", MODEL_KEY_FLAG, 1};
+    check_family(keyed_model(vector_model("exaone4"), &used, 1), 1);
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_model_open(&model, vector_model("exaone4"), &err), &err, "exaone4");
+    assert_int_equal(qkv_model_window(model, 0), 0);
+    qkv_model_free(model);
+    expect_ok(qkv_model_open(&model, keyed_model(vector_model("exaone4"), &used, 1), &err), &err,
+              "exaone4");
+    assert_int_equal(qkv_model_window(model, 0), 6);
+    assert_int_equal(qkv_model_window(model, 3), 0);
+    qkv_model_free(model);
+}
+
 /* More experts than the groups that are used have. */
 static void groups_are_checked(void **state) {
     (void)state;
@@ -333,7 +378,9 @@ int main(void) {
                                        cmocka_unit_test(an_encoder_has_no_logits),
                                        cmocka_unit_test(experts_have_no_neurons),
                                        cmocka_unit_test(other_routers),
-                                       cmocka_unit_test(groups_are_checked)};
+                                       cmocka_unit_test(groups_are_checked),
+                                       cmocka_unit_test(norms_after_rope),
+                                       cmocka_unit_test(windows_of_exaone)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

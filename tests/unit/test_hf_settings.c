@@ -111,6 +111,18 @@ static void settings(void **state) {
         {"glm4_moe", "n_shared_experts", "2", "has shape"},
         {"glm4_moe", "first_k_dense_replace", "2", "blk.1.ffn_gate.weight is missing"},
         {"glm4_moe", "num_hidden_layers", "2", NULL}, /* the rest predict further tokens */
+        {"apertus", "qk_norm", "false", "qk_norm is supported only as 1"},
+        {"apertus", "hidden_act", "\"silu\"", "hidden_activation is 'silu'"},
+        {"exaone4", "layer_types",
+         "[\"full_attention\", \"full_attention\", \"full_attention\","
+         " \"full_attention\"]",
+         "without any layer"},
+        {"exaone4", "sliding_window_pattern", "\"LGLG\"", "sliding_window_pattern"},
+        {"exaone4", "sliding_window", "null", "sliding_window none"},
+        {"hunyuan_v1_dense", "rope_scaling",
+         "{\"type\": \"dynamic\", \"factor\": 1.0, \"alpha\": 10.0}", NULL},
+        {"phimoe", "num_experts_per_tok", "1", "num_experts_per_tok is supported only as 2"},
+        {"phimoe", "sliding_window", "6", NULL},
         {"minimax_m2", "scoring_func", "\"softmax\"",
          "scoring_func is supported only as 'sigmoid'"},
         {"minimax_m2", "sliding_window", "4", "the setting sliding_window of MiniMaxM2"},

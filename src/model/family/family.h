@@ -144,6 +144,7 @@ typedef enum qkv_activation {
     QKV_ACT_GELU_ERF,
     QKV_ACT_RELU,
     QKV_ACT_RELU_SQUARED,
+    QKV_ACT_XIELU,         /* with numbers of each layer's own: qkv_xielu */
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
 
@@ -198,8 +199,14 @@ typedef struct qkv_family {
     int local_rope;
     float local_base;
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
+    int rope_in_windows;     /* where some layers have a window, the others do not turn */
+    int norm_after_rope;     /* queries and keys are normalised after RoPE, and edited after that */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
     int logit_scale_divides; /* instead of multiplying */
+    /* A window counts in models of this many layers alone, as in llama.cpp, unless the key
+     * attention.sliding_window_used says so; 0: in all. */
+    int window_layers;
+    int yarn_log_divides; /* the key yarn_log_multiplier m: q and k are divided by 1 + 0.1 m ln(factor) */
     /* Models of this many layers scale scores by 1/sqrt(D/H) instead of 1/sqrt(d). */
     int width_scaled_layers;
     /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
@@ -252,6 +259,11 @@ typedef struct qkv_family {
     X(glm4)                                                                                        \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
+    X(mistral3)                                                                                    \
+    X(hunyuan_dense)                                                                               \
+    X(apertus)                                                                                     \
+    X(exaone4)                                                                                     \
+    X(phimoe)                                                                                      \
     X(bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;

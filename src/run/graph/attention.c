@@ -82,6 +82,7 @@ static qkv_heads given_heads(qkv_graph *g) {
 static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
                                         struct ggml_tensor *x, struct ggml_tensor *heads,
                                         struct ggml_tensor *norm, int given) {
+    if (!given) heads = qkv_rotate_before_norm(g, in, il, heads);
     if (qkv_heads_are_normed_together(g->model, in, il) && !given) {
         heads = qkv_head_inputs(g, in, il, x, heads, NULL);
         return qkv_clamped(g, norm_heads(g, norm, heads));
@@ -100,17 +101,6 @@ static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
     p.v = qkv_tap_shared(g, QKV_SITE_V, il, p.v, &p.plain_v);
     return p;
-}
-
-static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
-                                  struct ggml_tensor *position) {
-    const qkv_hparams *hp = &g->model->hp;
-    int which = qkv_layer_rope(g->model, il);
-    if (which < 0) return x;
-    int mode = hp->rope_pairs == QKV_ROPE_HALVES ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-    const qkv_rope *rope = &hp->rope[which];
-    return ggml_rope_ext(g->ctx, x, position, g->in_divisors[which], rope->dims, mode, 0,
-                         rope->base, 1, 0, rope->attn_factor, 0, 0);
 }
 
 static int mask_kind(const qkv_graph *g, int32_t il) {
@@ -247,16 +237,17 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
     struct ggml_tensor *before =
         qkv_input(g, GGML_TYPE_F32, x->ne[0], g->model->hp.layers[il].n_kv_head, g->n_before);
     g->in_before[2 * il + of_values] = before;
-    if (!of_values) before = rotate(g, il, before, g->in_position_before);
+    if (!of_values) before = qkv_rotate_after_norm(g, il, before, g->in_position_before);
     return ggml_concat(g->ctx, qkv_for_each_variant(g, before), x, 2);
 }
 
 static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
-    struct ggml_tensor *q =
-        qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q, g->in_position)); // [d, H, T, B]
+    struct ggml_tensor *q = qkv_rotate_after_norm(g, il, p.q, g->in_position); // [d, H, T, B]
+    q = qkv_tap(g, QKV_SITE_Q_ROT, il, qkv_tempered(g, il, q));
     struct ggml_tensor *plain_k = NULL;
-    struct ggml_tensor *k = qkv_tap_shared(
-        g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
+    struct ggml_tensor *k =
+        qkv_tap_shared(g, QKV_SITE_K_ROT, il, qkv_rotate_after_norm(g, il, p.k, g->in_position),
+                       &plain_k); // [d, G, T, B]
     looked_at s = {.q = q, .q_in_cache = qkv_queries_in_cache(g, il, q)};
 
     if (g->step) {

@@ -29,6 +29,16 @@ struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
 /* The inputs of a pass are the same for all its variants. */
 struct ggml_tensor *qkv_for_each_variant(qkv_graph *g, struct ggml_tensor *x);
 
+/* rotate.c: queries or keys [d, heads, T, B], turned as the layer turns them; as they are where it does not. */
+struct ggml_tensor *qkv_rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                               struct ggml_tensor *position);
+/* The same where it belongs before the norm of heads, that is before any edit; after it, in other families. */
+struct ggml_tensor *qkv_rotate_before_norm(qkv_graph *g, qkv_site in, int32_t il,
+                                           struct ggml_tensor *x);
+struct ggml_tensor *qkv_rotate_after_norm(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                          struct ggml_tensor *position);
+/* Queries, multiplied by their temperatures, where the layer has any. */
+struct ggml_tensor *qkv_tempered(qkv_graph *g, int32_t il, struct ggml_tensor *q);
 /* attention.c: the layer's input x as attention reads it, after the norm if there is one. */
 struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* z [H·d, T, B] of the layer's input [D, T, B]. NULL where the pass ends with the maps. */
