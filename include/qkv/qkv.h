@@ -79,7 +79,6 @@
 #include "qkv/plot.h"
 #include "qkv/progress.h"
 #include "qkv/prompt.h"
-#include "qkv/recipe.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
 #include "qkv/store_reader.h"

@@ -111,8 +111,9 @@ QKV_API int qkv_study_get_field(const char *kind, size_t index, qkv_study_field 
 /* ---- making one ---- */
 
 QKV_API int qkv_study_new(qkv_study **out, const char *kind, qkv_error *err);
-/* The same from a recipe that people write, {"study": KIND, "options": {...}}, with its options set. What else it may
- * have, "title", "about" and "prompts", is the caller's to read. */
+/* The same from a recipe that people write, {"study": KIND, "options": {...}}, with its options set; or a sweep and its
+ * tables, {"sweep": {...}, "tables": [...]}, which is the study "effects". What else it may have, "title", "about" and
+ * "prompts", is the caller's to read. */
 QKV_API int qkv_study_load(qkv_study **out, const char *recipe, qkv_error *err);
 /* A field from a text, as the command line has it: "12", "true", "linear". NULL: true, of a flag; the default,
  * of others. */

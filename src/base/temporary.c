@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fail.h"
+#include "base/text.h"
+
 enum { SLOTS = 32, TRIES = 100, RANDOM = sizeof "XXXXXX" - 1, LONGEST_NAME = 255 };
 
 /* ---- the list ---- */
@@ -128,4 +131,32 @@ void qkv_temporary_remove(qkv_temporary *temporary) {
     if (!temporary->name) return;
     unlink(temporary->name);
     forget(temporary);
+}
+
+/* ---- scratch files ---- */
+
+int qkv_scratch_make(qkv_scratch *made, const char *name, qkv_error *err) {
+    const char *given = getenv("TMPDIR"), *directory = given && given[0] ? given : "/tmp";
+    static const char *const suffixes[] = {"-wal", "-shm"};
+    qkv_text path = {0};
+    qkv_text_printf(&path, "%s/%s", directory, name);
+    const int file = path.failed ? -1 : qkv_temporary_create(&made->file, path.data, 0600);
+    qkv_text_release(&path);
+    if (file < 0)
+        return qkv_fail(err, QKV_ERR_IO, "cannot make a file in %s: %s", directory,
+                        strerror(errno));
+    close(file);
+    for (int i = 0; i < 2; i++) {
+        qkv_text beside = {0};
+        qkv_text_printf(&beside, "%s%s", made->file.name, suffixes[i]);
+        made->beside[i] = beside.failed ? -1 : qkv_temporary_note(beside.data);
+        qkv_text_release(&beside);
+    }
+    return QKV_OK;
+}
+
+void qkv_scratch_remove(qkv_scratch *made) {
+    if (!made->file.name) return;
+    for (int i = 0; i < 2; i++) qkv_temporary_forget(made->beside[i]);
+    qkv_temporary_remove(&made->file);
 }

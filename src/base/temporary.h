@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#include "qkv/error.h"
+
 typedef struct qkv_temporary {
     char *name; /* NULL: none */
     int slot;   /* in the list; below 0: not there */
@@ -30,6 +32,15 @@ void qkv_temporary_remove(qkv_temporary *temporary);
  * for a few dozen: -1 when it is full or the name too long. */
 int qkv_temporary_note(const char *name);
 void qkv_temporary_forget(int slot);
+
+/* A file of SQLite's in TMPDIR or /tmp, which may put two beside it; `name` begins its name. Remove it also after a
+ * failure; one that is all 0 is none. */
+typedef struct qkv_scratch {
+    qkv_temporary file;
+    int beside[2];
+} qkv_scratch;
+int qkv_scratch_make(qkv_scratch *made, const char *name, qkv_error *err);
+void qkv_scratch_remove(qkv_scratch *made);
 
 /* Removes all files on the list that this process put there, then directories that are empty.
  * Async-signal-safe. */

@@ -1,23 +1,17 @@
 /* qkv recipe: named studies, as files that a user can read and change. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
-#include "base/number.h"
-#include "base/temporary.h"
 #include "base/text.h"
 #include "cli/columns.h"
 #include "cli/recipe.h"
-#include "qkv/recipe.h"
 #include "qkv/study.h"
 
 static const recipe_args defaults;
@@ -61,10 +55,10 @@ const cli_command cli_command_recipe = {
         "study and its options, in a JSON file: print it, change it, and give the changed file in "
         "place of the name. Without prompts it uses twenty paragraphs that come with qkv.\n"
         "\n"
-        "A sweep keeps its results in the file -o, SQLite, for export and plot, and shares the "
-        "work among --threads processes. A study draws and writes as its command does; "
-        "docs/studies.md describes each with its options, and 'qkv recipe NAME --help' lists what "
-        "--set takes.\n"
+        "A sweep is the study effects. With -o OUT.sqlite its results are kept, for export and plot, "
+        "and --threads processes share the work. A recipe draws and writes as the command of its "
+        "study does; docs/studies.md describes each with its options, and 'qkv recipe NAME --help' "
+        "lists what --set takes.\n"
         "\n"
         "  qkv recipe undifferentiated -o q.sqlite\n"
         "  qkv recipe ships -p 'The river runs to the' -o ships.png\n"
@@ -202,15 +196,11 @@ static int help_recipe(const char *name, qkv_error *err) {
         printf("Usage: qkv recipe %s [OPTION]...\n\n", name);
         if (title) cli_print_paragraph(title, 0);
         if (about) cli_print_paragraph(about, 0);
-        if (kind)
-            printf("\n--set NAME=VALUE takes:\n");
-        else
-            printf(
-                "\nIt is a sweep and takes no --set: change a copy of 'qkv recipe %s --print'.\n",
-                name);
+        printf("\n--set NAME=VALUE takes:\n");
         qkv_study_field field = QKV_STUDY_FIELD_INIT;
-        for (size_t i = 0; kind && qkv_study_get_field(kind, i, &field); i++) {
-            if (field.use == QKV_FIELD_WORK) print_set(&field, json_object_get(recipe, "options"));
+        const json_t *set = json_object_get(recipe, kind ? "options" : "sweep");
+        for (size_t i = 0; qkv_study_get_field(kind ? kind : RECIPE_SWEEP, i, &field); i++) {
+            if (field.use == QKV_FIELD_WORK) print_set(&field, set);
         }
         printf("\n'qkv recipe --help' has the options of all recipes.\n");
     }
@@ -228,238 +218,11 @@ static int print_file(const char *path, qkv_error *err) {
     return status;
 }
 
-static int load_recipe(qkv_recipe **recipe, const char *path, qkv_error *err) {
-    char *text = NULL;
-    size_t size = 0;
-    int status = qkv_read_file(&text, &size, path, (size_t)256 << 20, err);
-    if (status == QKV_OK) status = qkv_recipe_load(recipe, text, size, path, err);
-    free(text);
-    return status;
-}
-
-/* The bundled prompts, unless there are others. */
-static int add_prompts(json_t *spec, const sweep_flags *flags, qkv_error *err) {
-    if (flags->prompts.n || json_object_get(spec, "prompts")) {
-        return sweep_spec_override(spec, flags, err);
-    }
-    char *path = NULL;
-    int status = cli_recipe_find(&path, "prompts.txt", err);
-    cli_item item = {path, CLI_PROMPT_LINES};
-    sweep_flags bundled = *flags;
-    bundled.prompts = (cli_list){.items = &item, .n = 1};
-    if (status == QKV_OK) status = sweep_spec_override(spec, &bundled, err);
-    free(path);
-    return status;
-}
-
-/* ---- tables ---- */
-
-static double value_at(const qkv_recipe_result *result, size_t table, size_t row, size_t column) {
-    double value = 0;
-    (void)qkv_recipe_result_value(result, table, row, column, &value, NULL);
-    return value;
-}
-
-static void print_means(const qkv_recipe_result *result, size_t at, const qkv_recipe_table *table) {
-    int width = 8;
-    for (size_t r = 0; r < table->n_rows; r++) {
-        const int length = (int)strlen(qkv_recipe_result_row(result, at, r));
-        if (length > width) width = length;
-    }
-    printf("  %-*s", width, "");
-    for (size_t c = 0; c < table->n_columns; c++) {
-        printf("  %10s", qkv_recipe_result_column(result, at, c));
-    }
-    putchar('\n');
-    for (size_t r = 0; r < table->n_rows; r++) {
-        printf("  %-*s", width, qkv_recipe_result_row(result, at, r));
-        for (size_t c = 0; c < table->n_columns; c++) {
-            const double value = value_at(result, at, r, c);
-            if (isnan(value)) {
-                printf("  %10s", "-");
-            } else {
-                qkv_print(stdout, "  %10.4g", value);
-            }
-        }
-        putchar('\n');
-    }
-}
-
-static void print_heads(const qkv_recipe_result *result, size_t at, const qkv_recipe_table *table) {
-    for (size_t r = 0; r < table->n_rows; r++) {
-        qkv_print(stdout, "  %2zu. layer %d, head %d: %s %.4g\n", r + 1,
-                  (int)value_at(result, at, r, 0), (int)value_at(result, at, r, 1), table->metric,
-                  value_at(result, at, r, 2));
-    }
-}
-
-static int print_result(const qkv_recipe_result *result, qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t i = 0; i < qkv_recipe_result_n_tables(result) && status == QKV_OK; i++) {
-        qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
-        status = qkv_recipe_result_table(result, i, &table, err);
-        if (status != QKV_OK) break;
-        putchar('\n');
-        cli_print_line(table.title);
-        (table.kind == QKV_RECIPE_HEADS ? print_heads : print_means)(result, i, &table);
-    }
-    return status;
-}
-
-static json_t *row_json(const qkv_recipe_result *result, size_t at, const qkv_recipe_table *table,
-                        size_t row) {
-    json_t *values = json_array();
-    for (size_t c = 0; c < table->n_columns; c++)
-        qkv_json_push(values, qkv_json_real(value_at(result, at, row, c)));
-    return json_pack("{s:o, s:o}", "name", qkv_json_text(qkv_recipe_result_row(result, at, row)),
-                     "values", values);
-}
-
-static json_t *table_json(const qkv_recipe_result *result, size_t at,
-                          const qkv_recipe_table *table) {
-    json_t *columns = json_array(), *rows = json_array();
-    for (size_t c = 0; c < table->n_columns; c++)
-        qkv_json_push(columns, qkv_json_text(qkv_recipe_result_column(result, at, c)));
-    for (size_t r = 0; r < table->n_rows; r++) qkv_json_push(rows, row_json(result, at, table, r));
-    return json_pack("{s:o, s:o, s:o, s:o}", "title", qkv_json_text(table->title), "metric",
-                     qkv_json_text(table->metric), "columns", columns, "rows", rows);
-}
-
-static int print_json(const qkv_recipe_result *result, const char *title, qkv_error *err) {
-    json_t *tables = json_array();
-    int status = QKV_OK;
-    for (size_t i = 0; i < qkv_recipe_result_n_tables(result) && status == QKV_OK; i++) {
-        qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
-        status = qkv_recipe_result_table(result, i, &table, err);
-        if (status == QKV_OK) qkv_json_push(tables, table_json(result, i, &table));
-    }
-    if (status == QKV_OK)
-        return cli_print_json(json_pack("{s:o, s:o}", "title",
-                                        title ? qkv_json_text(title) : json_null(), "tables",
-                                        tables),
-                              err);
-    json_decref(tables);
-    return status;
-}
-
-static int print_study(const qkv_recipe *recipe, const char *title, const sweep_work *work,
-                       qkv_error *err) {
-    qkv_recipe_options wanted = QKV_RECIPE_OPTIONS_INIT;
-    qkv_recipe_result *result = NULL;
-    wanted.memory_budget = (size_t)work->job->memory << 20;
-    wanted.session_progress = cli_progress();
-    int status = qkv_recipe_evaluate(recipe, &result, work->model, work->sweep, work->job->output,
-                                     &wanted, NULL, err);
-    if (status == QKV_OK && work->job->json) {
-        status = print_json(result, title, err);
-    } else if (status == QKV_OK) {
-        if (title) cli_print_line(title);
-        status = print_result(result, err);
-    }
-    qkv_recipe_result_free(result);
-    return status;
-}
-
-/* ---- the study ---- */
-
-/* Results without an output file go to a file in TMPDIR or /tmp; SQLite may put two beside it. */
-typedef struct scratch {
-    qkv_temporary file;
-    int beside[2];
-} scratch;
-
-static int scratch_make(scratch *made, qkv_error *err) {
-    const char *given = getenv("TMPDIR"), *directory = given && given[0] ? given : "/tmp";
-    static const char *const suffixes[] = {"-wal", "-shm"};
-    qkv_text path = {0};
-    qkv_text_printf(&path, "%s/qkv-recipe", directory);
-    const int file = path.failed ? -1 : qkv_temporary_create(&made->file, path.data, 0600);
-    qkv_text_release(&path);
-    if (file < 0)
-        return qkv_fail(err, QKV_ERR_IO, "cannot make a file in %s: %s", directory,
-                        strerror(errno));
-    close(file);
-    for (int i = 0; i < 2; i++) {
-        qkv_text name = {0};
-        qkv_text_printf(&name, "%s%s", made->file.name, suffixes[i]);
-        made->beside[i] = name.failed ? -1 : qkv_temporary_note(name.data);
-        qkv_text_release(&name);
-    }
-    return QKV_OK;
-}
-
-static void scratch_remove(scratch *made) {
-    if (!made->file.name) return;
-    for (int i = 0; i < 2; i++) qkv_temporary_forget(made->beside[i]);
-    qkv_temporary_remove(&made->file);
-}
-
-static int run_sweep(const qkv_recipe *recipe, const char *title, json_t *spec,
-                     const sweep_job *job, qkv_error *err) {
-    sweep_work work = {0};
-    int status = sweep_work_begin(&work, job, spec, err);
-    if (status == QKV_OK) status = qkv_recipe_check(recipe, work.sweep, err);
-    if (status == QKV_OK) status = sweep_work_run(&work, err);
-    if (status == QKV_OK && sweep_work_leads(&work)) {
-        status = print_study(recipe, title, &work, err);
-    }
-    sweep_work_release(&work);
-    return status;
-}
-
-/* The only output of a sweep; NULL: none. */
-static const char *output_of(const recipe_args *args) {
-    return args->study.outputs.n ? args->study.outputs.items[0].value : NULL;
-}
-
-/* What belongs to studies. */
-static int check_sweep(const recipe_args *args, qkv_error *err) {
-    const cli_study *how = &args->study;
-    if (how->outputs.n > 1)
-        return cli_usage(err, "the results of a sweep go to one file: give -o once");
-    if (how->settings.n || how->format || args->set.n || args->parity || args->mean_map ||
-        args->phrases || args->needles || args->heads_from || args->results)
-        return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
-                              "'qkv plot' draws it");
-    return QKV_OK;
-}
-
-static int run_sweeps(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
-    scratch temporary = {0};
-    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
-    int status = qkv_recipe_get_info(recipe, &info, err);
-    json_t *spec = status == QKV_OK ? qkv_json_parse(info.spec, strlen(info.spec), 0, NULL) : NULL;
-    if (status == QKV_OK)
-        status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
-    const char *output = output_of(args);
-    if (status == QKV_OK && !output) status = scratch_make(&temporary, err);
-    const sweep_job job = {.model = args->model,
-                           .output = output ? output : temporary.file.name,
-                           .threads = args->study.threads,
-                           .memory = args->study.memory,
-                           .flags = &args->flags,
-                           .quiet = !output,
-                           .json = args->study.json};
-    if (status == QKV_OK) status = run_sweep(recipe, info.title, spec, &job, err);
-    scratch_remove(&temporary);
-    json_decref(spec);
-    return status;
-}
-
 static int run_file(const cli_call *call, const char *path, qkv_error *err) {
-    const recipe_args *args = call->args;
-    qkv_recipe *recipe = NULL;
-    json_t *json = NULL;
-    int status = sweep_spec_read(&json, path, err);
-    if (status == QKV_OK && recipe_is_study(json)) {
-        status = recipe_run_study(call, json, path, err);
-    } else if (status == QKV_OK) {
-        status = load_recipe(&recipe, path, err);
-        if (status == QKV_OK) status = check_sweep(args, err);
-        if (status == QKV_OK) status = run_sweeps(recipe, args, err);
-    }
-    qkv_recipe_free(recipe);
-    json_decref(json);
+    json_t *recipe = NULL;
+    int status = sweep_spec_read(&recipe, path, err);
+    if (status == QKV_OK) status = recipe_run(call, recipe, path, err);
+    json_decref(recipe);
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* Recipes that are studies: a kind and its options in a JSON file. */
+/* Recipes that people write: a study and its options in a JSON file, or a sweep and its tables. */
 #ifndef QKV_CLI_RECIPE_H
 #define QKV_CLI_RECIPE_H
 
@@ -8,7 +8,7 @@
 #include "cli/sweep.h"
 
 typedef struct recipe_args {
-    cli_study study; /* of sweeps only its output, --json, threads and memory */
+    cli_study study;
     const char *model;
     sweep_flags flags;
     cli_list set; /* NAME=VALUE */
@@ -17,8 +17,9 @@ typedef struct recipe_args {
     int print;
 } recipe_args;
 
-/* 1 when the recipe is a study rather than a sweep. */
-int recipe_is_study(const json_t *recipe);
-int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err);
+/* The study that recipes of sweeps are. */
+#define RECIPE_SWEEP "effects"
+
+int recipe_run(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err);
 
 #endif

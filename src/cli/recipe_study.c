@@ -1,5 +1,5 @@
 /*
- * qkv recipe, of a recipe that is a study: {"study": KIND, "options": {...}}. Options of the command line
+ * qkv recipe, of one recipe: {"study": KIND, "options": {...}}, or a sweep and its tables. Options of the command line
  * come on top of the file's.
  */
 #include <stdlib.h>
@@ -10,10 +10,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/recipe.h"
-
-int recipe_is_study(const json_t *recipe) {
-    return json_object_get(recipe, "study") != NULL;
-}
 
 static int load(qkv_study **out, const json_t *recipe, const char *path, qkv_error *err) {
     char *text = qkv_json_dump(recipe, JSON_REAL_PRECISION(17));
@@ -139,6 +135,9 @@ static int set_options(qkv_study *study, const json_t *recipe, const recipe_args
     if (status == QKV_OK) status = set_heads(study, own, args, err);
     if (status == QKV_OK && args->parity) status = set_one(study, "parity=true", err);
     if (status == QKV_OK && args->mean_map) status = set_one(study, "mean_map=true", err);
+    if (status == QKV_OK && args->results && json_object_get(recipe, "sweep"))
+        status = cli_usage(err, "this recipe is a sweep: -o RESULTS.sqlite keeps its results, and "
+                                "resumes from them");
     if (status == QKV_OK && args->results)
         status = cli_name_fields(qkv_study_set(study, "results", args->results, err), err);
     if (status == QKV_OK && chats_itself(recipe)) status = set_chat(study, &args->flags.chat, err);
@@ -193,12 +192,13 @@ static int find_prompts(recipe_prompts *to, const json_t *recipe, const char *ki
     const json_t *own = json_object_get(recipe, "prompts");
     if (chat->column) return cli_usage(err, "--column is of a CSV file: give it with -f");
     if (own) return add_own(to, own, path, err);
+    if (json_object_get(json_object_get(recipe, "sweep"), "prompts")) return QKV_OK;
     return add_bundled(to, kind, err);
 }
 
 /* ---- running ---- */
 
-int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err) {
+int recipe_run(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err) {
     const recipe_args *args = call->args;
     recipe_prompts found = {0};
     qkv_study_info info = QKV_STUDY_INFO_INIT;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/temporary.h"
 #include "cli/columns.h"
 #include "cli/continue.h"
 #include "cli/messages.h"
@@ -311,6 +312,7 @@ typedef struct study_state {
     qkv_session *sessions[2];
     qkv_own_prompts prompts;
     cli_sources sources;
+    qkv_scratch scratch; /* for results that the user does not want to keep */
     char **command;
 } study_state;
 
@@ -430,7 +432,7 @@ static int check_cells(const study_state *s, const cli_study_job *job, const swe
     return QKV_OK;
 }
 
-/* Prompts that give the same are told before there is a file: the first block holds their values. */
+/* Pairs of prompts that give the same are told before there is a file: the first block holds their values. */
 static int check_first_block(const sweep_work *work, qkv_error *err) {
     const qkv_session_options how = cli_session_options(1, work->job->memory);
     qkv_session *session = NULL;
@@ -448,7 +450,7 @@ static int run_cells(const study_state *s, const cli_study_job *job, sweep_work 
     const char *results = s->files.results;
     work->model = qkv_model_retain(s->models[0]);
     int status = qkv_study_make_sweep(job->study, s->models[0], &work->sweep, err);
-    if (status == QKV_OK && results && access(results, F_OK) != 0)
+    if (status == QKV_OK && s->kind.prompt_names && results && access(results, F_OK) != 0)
         status = check_first_block(work, err);
     if (status == QKV_OK) status = sweep_work_run(work, err);
     *done = !sweep_work_leads(work) || job->explain || work->job->n_shards;
@@ -484,11 +486,27 @@ static int compute(study_state *s, const cli_call *call, const cli_study_job *jo
     return status;
 }
 
+/* Processes share the cells of a sweep through a file also where the user does not keep it. Pairs of prompts are few, and are
+ * computed by the study. */
+static int make_scratch(study_state *s, const cli_study_job *job, sweep_job *sweep,
+                        qkv_error *err) {
+    if (!s->kind.has_cells || s->kind.prompt_names || s->files.results || job->explain)
+        return QKV_OK;
+    const int status = qkv_scratch_make(&s->scratch, "qkv-results", err);
+    if (status != QKV_OK) return status;
+    s->files.results = qkv_strdup(s->scratch.file.name);
+    if (!s->files.results) return qkv_fail_memory(err);
+    sweep->output = s->files.results;
+    sweep->quiet = 1;
+    return QKV_OK;
+}
+
 static int run(study_state *s, const cli_call *call, const cli_study_job *job, sweep_job *sweep,
                sweep_work *work, qkv_error *err) {
     int done = 0;
-    const int has_work = s->kind.has_cells && (s->files.results || job->explain);
     int status = check_cells(s, job, sweep, err);
+    if (status == QKV_OK) status = make_scratch(s, job, sweep, err);
+    const int has_work = s->kind.has_cells && (s->files.results || job->explain);
     if (status == QKV_OK) status = check_files(job, &s->kind, &s->files.paths, err);
     if (status == QKV_OK && has_work) status = sweep_work_start(work, sweep, err);
     if (status == QKV_OK) status = load_prompts(s, job, err);
@@ -529,5 +547,6 @@ int cli_study_run(const cli_call *call, const cli_study_job *job, qkv_error *err
     cli_command_words_free(s.command);
     for (int i = 0; i < 2; i++) qkv_model_free(s.models[i]);
     files_release(&s.files);
+    qkv_scratch_remove(&s.scratch);
     return status;
 }

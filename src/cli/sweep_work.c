@@ -163,6 +163,9 @@ static int share(sweep_work *w, qkv_error *err) {
     options.session_progress = w->under_mpi ? NULL : cli_progress();
     const int status = qkv_sweep_share(w->sweep, w->job->output, &options, &stopped, err);
     if (!(status == QKV_OK && stopped) && status != QKV_ERR_CANCELLED) return status;
+    if (w->job->quiet) /* the file is not kept */
+        return qkv_fail(err, QKV_ERR_CANCELLED, "stopped with %" PRId64 " of %" PRId64 " cells",
+                        w->done, w->wanted);
     return qkv_fail(err, QKV_ERR_CANCELLED,
                     "stopped with %" PRId64 " of %" PRId64
                     " cells in %s; the same command resumes from there",

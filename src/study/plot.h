@@ -17,6 +17,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "qkv/plot.h"
+#include "study/study.h"
 #include "study/study_recipe.h"
 
 /* A value that is drawn, or goes into one that is; all but the prompt count within the plot. */
@@ -99,6 +100,8 @@ size_t qkv_plot_n_series(const qkv_plot *p);
 
 /* plot_page.c: the colours of a heatmap, not AUTO. */
 qkv_colormap qkv_plot_colormap(const qkv_plot *p);
+/* The chart as a picture of a study. */
+int qkv_plot_add(const qkv_plot *p, qkv_study *study, const char *name, qkv_error *err);
 
 /* plot_recipe.c: the options, as recipes hold them; the recipe. */
 extern const field_table qkv_plot_table;

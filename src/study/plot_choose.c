@@ -155,7 +155,7 @@ static int pick_op(qkv_plot *p, const plot_indices *ops, qkv_error *err) {
     if (ops->n == 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "nothing of what was chosen has an \xce\xb5 for lines to go along; "
-                        "try `kind` heatmap");
+                        "draw a heatmap");
     }
     for (size_t i = 0; i < ops->n; i++) {
         const char *name = qkv_sweep_reader_op(p->file, (size_t)ops->at[i]);
@@ -285,7 +285,7 @@ static int choose_kind(qkv_plot *p, qkv_error *err) {
     }
     if (p->kind == QKV_PLOT_LINES && isnan(p->epsilons[0])) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "lines go along \xce\xb5, and the operation '%s' has none; try `kind` "
+                        "lines go along \xce\xb5, and the operation '%s' has none; draw a "
                         "heatmap",
                         qkv_sweep_reader_op(p->file, (size_t)p->op));
     }

@@ -10,6 +10,7 @@
 #include "qkv/chart.h"
 #include "study/plot_numbers.h"
 #include "study/print.h"
+#include "study/study.h"
 
 /* Texts that a chart points to. */
 typedef struct words {
@@ -38,6 +39,8 @@ static void release_words(words *list) {
 /* Where a plot goes, and the texts of its chart. */
 typedef struct page {
     const qkv_plot *p;
+    qkv_study *study; /* as a picture of this name; NULL: */
+    const char *name;
     const char *path;   /* NULL: memory */
     const char *format; /* in memory */
     char **bytes;
@@ -50,18 +53,21 @@ typedef int (*chart_writer)(const page *to, const void *chart, const qkv_chart_s
 
 static int write_heatmap(const page *to, const void *chart, const qkv_chart_style *style,
                          qkv_error *err) {
+    if (to->study) return qkv_study_add_heatmap(to->study, to->name, to->p->title, chart, err);
     if (to->path) return qkv_heatmap_write(chart, style, to->path, err);
     return qkv_heatmap_render(chart, style, to->format, to->bytes, to->n_bytes, err);
 }
 
 static int write_lines(const page *to, const void *chart, const qkv_chart_style *style,
                        qkv_error *err) {
+    if (to->study) return qkv_study_add_lines(to->study, to->name, to->p->title, chart, err);
     if (to->path) return qkv_lines_write(chart, style, to->path, err);
     return qkv_lines_render(chart, style, to->format, to->bytes, to->n_bytes, err);
 }
 
 static int write_bars(const page *to, const void *chart, const qkv_chart_style *style,
                       qkv_error *err) {
+    if (to->study) return qkv_study_add_bars(to->study, to->name, to->p->title, chart, err);
     if (to->path) return qkv_bars_write(chart, style, to->path, err);
     return qkv_bars_render(chart, style, to->format, to->bytes, to->n_bytes, err);
 }
@@ -325,4 +331,16 @@ int qkv_plot_render(const qkv_plot *plot, const char *format, char **bytes, size
         return QKV_OK;
     }
     return draw_plot(&(page){.p = plot, .format = format, .bytes = bytes, .n_bytes = n_bytes}, err);
+}
+
+/* Cells of a heatmap open the attention of their head, where each is one. */
+static int link_cells(const qkv_plot *p, qkv_study *study) {
+    if (p->kind != QKV_PLOT_HEATMAP || p->layers.at[0] < 0 || p->heads.at[0] < 0) return QKV_OK;
+    (void)qkv_study_link(study, STUDY_LAYERS_HEADS, 0);
+    return qkv_study_link_places(study, p->layers.at, p->heads.at);
+}
+
+int qkv_plot_add(const qkv_plot *plot, qkv_study *study, const char *name, qkv_error *err) {
+    const int status = draw_plot(&(page){.p = plot, .study = study, .name = name}, err);
+    return status == QKV_OK ? link_cells(plot, study) : status;
 }

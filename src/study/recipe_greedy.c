@@ -118,53 +118,55 @@ static int read_candidates(candidate_list *list, qkv_sweep_reader *file, const c
 
 /* ---- the table ---- */
 
-static int make_table(recipe_table *out, const greedy_task *task, qkv_error *err) {
+static int add_table(qkv_study *study, const greedy_task *task, const greedy *found,
+                     qkv_error *err) {
+    const char *const columns[] = {"step", "layer", "head", task->metric};
     qkv_text title = {0};
-    size_t at;
-    out->kind = QKV_RECIPE_HEADS;
     qkv_text_printf(&title,
                     "Heads that together change %s most, chosen one after the other out of %zu",
                     task->metric, task->n_candidates);
-    out->title = title.failed ? NULL : title.data;
-    if (title.failed) qkv_text_release(&title);
-    out->metric = qkv_strdup(task->metric);
-    out->values = qkv_calloc(3 * task->n_steps, sizeof *out->values);
-    const int there = out->title && out->metric && out->values &&
-                      qkv_recipe_find_key(&out->columns, "layer", &at) &&
-                      qkv_recipe_find_key(&out->columns, "head", &at) &&
-                      qkv_recipe_find_key(&out->columns, task->metric, &at);
-    return there ? QKV_OK : qkv_fail_memory(err);
-}
-
-static int add_heads(recipe_table *out, const greedy_task *task, const greedy *found,
-                     qkv_error *err) {
-    for (size_t i = 0; i < found->n_steps; i++) {
-        char number[RECIPE_KEY_SIZE];
+    int status = title.failed ? qkv_fail_memory(err)
+                              : qkv_study_add_table(study, "heads", title.data, columns, 4, err);
+    for (size_t i = 0; i < found->n_steps && status == QKV_OK; i++) {
         const greedy_step *step = &found->steps[i];
-        double *row = out->values + 3 * i;
-        size_t at;
-        row[0] = task->candidates[step->chosen].layer;
-        row[1] = task->candidates[step->chosen].head;
-        row[2] = step->values[step->chosen];
-        snprintf(number, sizeof number, "%zu", i + 1);
-        if (!qkv_recipe_find_key(&out->rows, number, &at)) return qkv_fail_memory(err);
+        const greedy_head *head = &task->candidates[step->chosen];
+        status = qkv_study_add_row(study,
+                                   (study_value[]){STUDY_NUMBER(i + 1), STUDY_NUMBER(head->layer),
+                                                   STUDY_NUMBER(head->head),
+                                                   STUDY_NUMBER(step->values[step->chosen])},
+                                   err);
     }
-    return QKV_OK;
+    qkv_text_release(&title);
+    return status;
 }
 
 /* ---- the whole ---- */
 
-static int open_session(qkv_session **session, const qkv_model *model,
-                        const qkv_recipe_options *wanted, qkv_error *err) {
-    const qkv_session_options options = {
-        .size = sizeof options, .n_threads = 1, .memory_budget = wanted->memory_budget};
-    const int status = qkv_session_new(session, model, &options, err);
-    if (status != QKV_OK || !wanted->session_progress) return status;
-    return qkv_session_set_progress(*session, wanted->session_progress, err);
+typedef struct told {
+    qkv_session *session;
+    qkv_error *err; /* says why it stops */
+} told;
+
+static int on_progress(void *user, int64_t done, int64_t wanted) {
+    const told *to = user;
+    (void)wanted;
+    return qkv_session_reach(to->session, (double)done, 0, to->err) != QKV_OK;
 }
 
-static int search(recipe_table *out, greedy_task *task, const candidate_list *list, int *stopped,
-                  qkv_error *err) {
+static int run(greedy *found, greedy_task *task, qkv_error *err) {
+    int stopped = 0;
+    told to = {task->session, err};
+    task->progress = on_progress;
+    task->user = &to;
+    int status =
+        qkv_session_begin_work(task->session, "heads", (double)qkv_greedy_n_tries(task), err);
+    if (status != QKV_OK) return status;
+    status = qkv_greedy_run(found, task, &stopped, err);
+    if (status == QKV_OK && stopped) status = QKV_ERR_CANCELLED;
+    return qkv_session_end_work(task->session, status);
+}
+
+static int search(qkv_study *study, greedy_task *task, const candidate_list *list, qkv_error *err) {
     greedy found = {0};
     greedy_head *heads = qkv_calloc(list->n, sizeof *heads);
     if (!heads) return qkv_fail_memory(err);
@@ -172,35 +174,30 @@ static int search(recipe_table *out, greedy_task *task, const candidate_list *li
     task->candidates = heads;
     task->n_candidates = list->n;
     if (task->n_steps > list->n) task->n_steps = list->n;
-    int status = make_table(out, task, err);
-    if (status == QKV_OK) status = qkv_greedy_run(&found, task, stopped, err);
-    if (status == QKV_OK) status = add_heads(out, task, &found, err);
+    int status = run(&found, task, err);
+    if (status == QKV_OK) status = add_table(study, task, &found, err);
     qkv_greedy_release(&found);
     free(heads);
     return status;
 }
 
-int qkv_recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_model *model,
-                           const qkv_sweep *sweep, qkv_sweep_reader *file,
-                           const qkv_recipe_options *options, int *stopped, qkv_error *err) {
+int qkv_recipe_add_heads(qkv_study *study, const json_t *wanted, qkv_session *session,
+                         const qkv_sweep *sweep, qkv_sweep_reader *file, qkv_error *err) {
     const char *metric = json_string_value(json_object_get(wanted, "metric"));
     const size_t most = (size_t)json_integer_value(json_object_get(wanted, "candidates"));
     candidate_list list = {0};
     json_t *spec = read_spec(sweep);
     if (!spec) return qkv_fail_memory(err);
-    greedy_task task = {.prompts = sweep->prompts,
+    greedy_task task = {.session = session,
+                        .prompts = sweep->prompts,
                         .n_prompts = sweep->n_prompts,
                         .target = only_text(spec, "targets"),
                         .op = only_text(spec, "ops"),
                         .metric = metric,
-                        .n_steps = (size_t)json_integer_value(json_object_get(wanted, "heads")),
-                        .progress = options->progress,
-                        .user = options->user};
-    int status = open_session(&task.session, model, options, err);
-    if (status == QKV_OK) status = read_candidates(&list, file, metric, most, err);
-    if (status == QKV_OK) status = search(out, &task, &list, stopped, err);
+                        .n_steps = (size_t)json_integer_value(json_object_get(wanted, "heads"))};
+    int status = read_candidates(&list, file, metric, most, err);
+    if (status == QKV_OK) status = search(study, &task, &list, err);
     free(list.items);
-    qkv_session_free(task.session);
     json_decref(spec);
     return status;
 }

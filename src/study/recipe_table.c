@@ -55,118 +55,135 @@ int qkv_recipe_tables_check(const json_t *tables, qkv_error *err) {
     return QKV_OK;
 }
 
-int qkv_recipe_is_measured(const qkv_sweep *sweep, const char *metric) {
-    const char *name;
-    for (size_t i = 0; (name = qkv_sweep_metric(sweep, i)); i++) {
-        if (strcmp(name, metric) == 0) return 1;
+/* ---- means ---- */
+
+/* What stands before a row or above a column. */
+typedef struct key {
+    char text[RECIPE_KEY_SIZE];
+    double number; /* of a prompt, layer or head; NaN: all together */
+} key;
+
+typedef struct key_list {
+    key *items;
+    size_t n, capacity;
+} key_list;
+
+/* Numbers stand in a row by themselves; above a column with what they are of. */
+static void key_of(key *out, const qkv_sweep_reader *file, const qkv_sweep_row *row, dimension by) {
+    static const char *const units[] = {"prompt", "layer", "head"};
+    const double numbers[] = {(double)row->prompt, row->layer, row->head};
+    out->number = (double)NAN;
+    if (by <= DIMENSION_HEAD) {
+        const double number = numbers[by];
+        if (number < 0)
+            snprintf(out->text, sizeof out->text, "all_%ss", units[by]);
+        else
+            snprintf(out->text, sizeof out->text, "%s_%.0f", units[by], out->number = number);
+    } else if (by == DIMENSION_TARGET) {
+        snprintf(out->text, sizeof out->text, "%s",
+                 qkv_sweep_reader_target(file, (size_t)row->target));
+    } else if (by == DIMENSION_COUNT) {
+        snprintf(out->text, sizeof out->text, "mean");
+    } else if (isnan(row->epsilon)) {
+        snprintf(out->text, sizeof out->text, "%s", qkv_sweep_reader_op(file, (size_t)row->op));
+    } else {
+        qkv_format(out->text, sizeof out->text, "%s:%g", qkv_sweep_reader_op(file, (size_t)row->op),
+                   row->epsilon);
     }
-    return 0;
 }
 
-int qkv_recipe_tables_check_sweep(const json_t *tables, const qkv_sweep *sweep, qkv_error *err) {
-    for (size_t i = 0; i < json_array_size(tables); i++) {
-        const json_t *table = json_array_get(tables, i);
-        const char *metric = json_string_value(json_object_get(table, "metric"));
-        if (qkv_recipe_is_measured(sweep, metric)) continue;
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "table '%s' of the recipe shows %s, which is not among the sweep's metrics",
-                        json_string_value(json_object_get(table, "title")), metric);
+/* The index of a key, which is added when it is new; 0 when memory is short. */
+static int find_key(key_list *list, const key *wanted, size_t *index) {
+    for (*index = 0; *index < list->n; ++*index) {
+        if (strcmp(list->items[*index].text, wanted->text) == 0) return 1;
     }
+    return QKV_PUSH(list->items, list->capacity, list->n, *wanted);
+}
+
+/* Sums and then means of the cells that share a row and a column. */
+typedef struct means {
+    qkv_sweep_reader *file;
+    qkv_sweep_rows *cells;
+    dimension by_row, by_column;
+    key_list rows, columns;
+    double *values;
+    size_t *counts;
+} means;
+
+/* Once to learn the keys, once to add. */
+static int add_cells(means *m) {
+    qkv_sweep_row cell = QKV_SWEEP_ROW_INIT;
+    for (size_t i = 0; qkv_sweep_rows_get(m->cells, i, &cell); i++) {
+        key row, column;
+        size_t r, c;
+        key_of(&row, m->file, &cell, m->by_row);
+        key_of(&column, m->file, &cell, m->by_column);
+        if (!find_key(&m->rows, &row, &r) || !find_key(&m->columns, &column, &c)) return 0;
+        if (!m->counts || isnan(cell.value)) continue;
+        m->values[r * m->columns.n + c] += cell.value;
+        m->counts[r * m->columns.n + c]++;
+    }
+    return 1;
+}
+
+static int average(means *m, qkv_error *err) {
+    if (!add_cells(m)) return qkv_fail_memory(err);
+    const size_t n = m->rows.n * m->columns.n;
+    m->values = qkv_calloc(n, sizeof *m->values);
+    m->counts = qkv_calloc(n, sizeof *m->counts);
+    if (!m->values || !m->counts || !add_cells(m)) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        m->values[i] = m->counts[i] ? m->values[i] / (double)m->counts[i] : (double)NAN;
     return QKV_OK;
 }
 
-/* ---- means ---- */
+/* ---- the table ---- */
 
-static void key_of(char out[RECIPE_KEY_SIZE], const qkv_sweep_reader *file,
-                   const qkv_sweep_row *row, dimension by) {
-    switch (by) {
-    case DIMENSION_PROMPT:
-        snprintf(out, RECIPE_KEY_SIZE, "prompt %lld", (long long)row->prompt);
-        break;
-    case DIMENSION_LAYER:
-        snprintf(out, RECIPE_KEY_SIZE, row->layer < 0 ? "all layers" : "layer %d", (int)row->layer);
-        break;
-    case DIMENSION_HEAD:
-        snprintf(out, RECIPE_KEY_SIZE, row->head < 0 ? "all heads" : "head %d", (int)row->head);
-        break;
-    case DIMENSION_TARGET:
-        snprintf(out, RECIPE_KEY_SIZE, "%s", qkv_sweep_reader_target(file, (size_t)row->target));
-        break;
-    case DIMENSION_SETTING:
-        if (isnan(row->epsilon)) {
-            snprintf(out, RECIPE_KEY_SIZE, "%s", qkv_sweep_reader_op(file, (size_t)row->op));
-        } else {
-            qkv_format(out, RECIPE_KEY_SIZE, "%s:%g", qkv_sweep_reader_op(file, (size_t)row->op),
-                       row->epsilon);
-        }
-        break;
-    default:
-        snprintf(out, RECIPE_KEY_SIZE, "mean");
+static int add_rows(qkv_study *study, const means *m, study_value *row, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t r = 0; r < m->rows.n && status == QKV_OK; r++) {
+        const key *name = &m->rows.items[r];
+        row[0] = m->by_row <= DIMENSION_HEAD ? STUDY_NUMBER(name->number) : STUDY_TEXT(name->text);
+        for (size_t c = 0; c < m->columns.n; c++)
+            row[1 + c] = STUDY_NUMBER(m->values[r * m->columns.n + c]);
+        status = qkv_study_add_row(study, row, err);
     }
+    return status;
 }
 
-int qkv_recipe_find_key(recipe_keys *keys, const char *text, size_t *index) {
-    for (*index = 0; *index < keys->n; ++*index) {
-        if (strcmp(keys->texts[*index], text) == 0) return 1;
+static int add_table(qkv_study *study, const json_t *table, size_t number, const means *m,
+                     qkv_error *err) {
+    const size_t n = 1 + m->columns.n;
+    char name[32];
+    const char **columns = qkv_calloc(n, sizeof *columns);
+    study_value *row = qkv_calloc(n, sizeof *row);
+    int status = columns && row ? QKV_OK : qkv_fail_memory(err);
+    snprintf(name, sizeof name, "table_%zu", number + 1);
+    if (status == QKV_OK) {
+        columns[0] = dimension_names[m->by_row];
+        for (size_t c = 0; c < m->columns.n; c++) columns[1 + c] = m->columns.items[c].text;
+        status = qkv_study_add_table(
+            study, name, json_string_value(json_object_get(table, "title")), columns, n, err);
     }
-    if (!qkv_grow((void **)&keys->texts, &keys->capacity, keys->n, sizeof *keys->texts)) return 0;
-    snprintf(keys->texts[keys->n++], RECIPE_KEY_SIZE, "%s", text);
-    return 1;
+    if (status == QKV_OK) status = add_rows(study, m, row, err);
+    free(columns);
+    free(row);
+    return status;
 }
 
-/* What the cells of a sweep are told apart by. */
-typedef struct grouping {
-    qkv_sweep_reader *file;
-    qkv_sweep_rows *rows;
-    dimension by_row, by_column;
-} grouping;
-
-static int find_cell(const grouping *g, recipe_table *out, const qkv_sweep_row *cell, size_t *row,
-                     size_t *column) {
-    char row_key[RECIPE_KEY_SIZE], column_key[RECIPE_KEY_SIZE];
-    key_of(row_key, g->file, cell, g->by_row);
-    key_of(column_key, g->file, cell, g->by_column);
-    return qkv_recipe_find_key(&out->rows, row_key, row) &&
-           qkv_recipe_find_key(&out->columns, column_key, column);
-}
-
-/* Once to learn the keys, once to add. */
-static int add_rows(const grouping *g, recipe_table *out, size_t *counts) {
-    qkv_sweep_row cell = QKV_SWEEP_ROW_INIT;
-    for (size_t i = 0; qkv_sweep_rows_get(g->rows, i, &cell); i++) {
-        size_t r, c;
-        if (!find_cell(g, out, &cell, &r, &c)) return 0;
-        if (!counts || isnan(cell.value)) continue;
-        out->values[r * out->columns.n + c] += cell.value;
-        counts[r * out->columns.n + c]++;
-    }
-    return 1;
-}
-
-static int average(const grouping *g, recipe_table *out, qkv_error *err) {
-    if (!add_rows(g, out, NULL)) return qkv_fail_memory(err);
-    const size_t n = out->rows.n * out->columns.n;
-    size_t *counts = qkv_calloc(n, sizeof *counts);
-    out->values = qkv_calloc(n, sizeof *out->values);
-    const int there = counts && out->values && add_rows(g, out, counts);
-    for (size_t i = 0; there && i < n; i++) {
-        out->values[i] = counts[i] ? out->values[i] / (double)counts[i] : (double)NAN;
-    }
-    free(counts);
-    return there ? QKV_OK : qkv_fail_memory(err);
-}
-
-int qkv_recipe_table_fill(recipe_table *out, const json_t *table, qkv_sweep_reader *file,
-                          qkv_error *err) {
-    grouping g = {.file = file};
-    out->kind = QKV_RECIPE_MEANS;
-    out->title = qkv_strdup(json_string_value(json_object_get(table, "title")));
-    out->metric = qkv_strdup(json_string_value(json_object_get(table, "metric")));
-    if (!out->title || !out->metric) return qkv_fail_memory(err);
-    g.by_row = find_dimension(json_string_value(json_object_get(table, "rows")));
-    g.by_column = find_dimension(json_string_value(json_object_get(table, "columns")));
-    int status = qkv_sweep_reader_rows(file, out->metric, &g.rows, err);
-    if (status == QKV_OK) status = average(&g, out, err);
-    qkv_sweep_rows_free(g.rows);
+int qkv_recipe_add_means(qkv_study *study, const json_t *table, size_t number,
+                         qkv_sweep_reader *file, qkv_error *err) {
+    means m = {.file = file,
+               .by_row = find_dimension(json_string_value(json_object_get(table, "rows"))),
+               .by_column = find_dimension(json_string_value(json_object_get(table, "columns")))};
+    int status = qkv_sweep_reader_rows(file, json_string_value(json_object_get(table, "metric")),
+                                       &m.cells, err);
+    if (status == QKV_OK) status = average(&m, err);
+    if (status == QKV_OK) status = add_table(study, table, number, &m, err);
+    qkv_sweep_rows_free(m.cells);
+    free(m.rows.items);
+    free(m.columns.items);
+    free(m.values);
+    free(m.counts);
     return status;
 }

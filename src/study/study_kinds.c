@@ -12,6 +12,7 @@
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_next)                                                                              \
     X(qkv_study_measure)                                                                           \
+    X(qkv_study_effects)                                                                           \
     X(qkv_study_lens)                                                                              \
     X(qkv_study_patch)                                                                             \
     X(qkv_study_compare)                                                                           \

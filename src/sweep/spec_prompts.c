@@ -62,19 +62,35 @@ int qkv_spec_prompt(qkv_sweep *sweep, const json_t *value, const char *name, qkv
     return qkv_fail(err, QKV_ERR_SYNTAX, "%s is neither a text nor a list of token ids", name);
 }
 
-static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
-    char name[48];
-    const size_t number = sweep->n_prompts;
-    snprintf(name, sizeof name, "prompt %zu", number);
-    const int status = qkv_spec_prompt(sweep, value, name, err);
-    if (status != QKV_OK || !sweep->length) return status;
-    qkv_own_prompt *prompt = &sweep->prompts[number];
+/* The last one, cut to the length where there is one. */
+static int cut_prompt(qkv_sweep *sweep, const char *name, qkv_error *err) {
+    if (!sweep->length) return QKV_OK;
+    qkv_own_prompt *prompt = &sweep->prompts[sweep->n_prompts - 1];
     if ((int64_t)prompt->n_tokens < sweep->length)
         return qkv_fail(err, QKV_ERR_PLAN,
                         "%s has %zu tokens, fewer than the length %lld: give longer prompts", name,
                         prompt->n_tokens, (long long)sweep->length);
     prompt->n_tokens = (size_t)sweep->length;
     return QKV_OK;
+}
+
+static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
+    char name[48];
+    snprintf(name, sizeof name, "prompt %zu", sweep->n_prompts);
+    const int status = qkv_spec_prompt(sweep, value, name, err);
+    return status == QKV_OK ? cut_prompt(sweep, name, err) : status;
+}
+
+/* Those that are tokenized already. */
+static int take_prompts(qkv_sweep *sweep, const qkv_own_prompts *prompts, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "prompt %zu", i);
+        status = qkv_spec_add_prompt(sweep, &prompts->items[i], err);
+        if (status == QKV_OK) status = cut_prompt(sweep, name, err);
+    }
+    return status;
 }
 
 int qkv_spec_prompt_check(const qkv_sweep *sweep, size_t number, const char *name, qkv_error *err) {
@@ -114,8 +130,12 @@ int qkv_spec_prompts(qkv_spec *spec, qkv_error *err) {
     if (special != QKV_OK) return special;
     if (length && (!json_is_integer(length) || json_integer_value(length) < 1))
         return qkv_fail(err, QKV_ERR_SYNTAX, "length is a number of tokens, from 1");
-    if (!prompts) return qkv_fail(err, QKV_ERR_SYNTAX, "the sweep has no prompts");
     sweep->length = json_integer_value(length);
+    if (spec->prompts) {
+        const int status = take_prompts(sweep, spec->prompts, err);
+        return status == QKV_OK ? check_prompts(sweep, err) : status;
+    }
+    if (!prompts) return qkv_fail(err, QKV_ERR_SYNTAX, "the sweep has no prompts");
     if (json_is_string(prompts)) {
         int status = read_prompt(sweep, prompts, err);
         return status == QKV_OK ? check_prompts(sweep, err) : status;

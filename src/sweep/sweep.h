@@ -56,8 +56,8 @@ struct qkv_sweep {
     int64_t block_cells, layer_blocks, prompt_blocks;
 };
 
-/* spec.c: a sweep of a specification that was never a text. Of patching, `prompts` are the pairs' clean and corrupt ones
- * in turn, and the objects in `pairs` have answers alone; NULL: the specification has them. */
+/* spec.c: a sweep of a specification that was never a text. `prompts` are tokenized already, of patching the pairs' clean
+ * and corrupt ones in turn, and the objects in `pairs` have answers alone; NULL: the specification has them. */
 int qkv_sweep_make(qkv_sweep **out, const qkv_model *model, const json_t *object,
                    const qkv_own_prompts *prompts, qkv_error *err);
 /* One more who needs the sweep and frees it. */

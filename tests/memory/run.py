@@ -88,6 +88,7 @@ CASES = {
     "roles_csv": ["roles", "-p", RIVER, "--length", "12", "--sequences", "1", "-o", "out/a.csv"],
     "roles_html": ["roles", "-p", RIVER, "--length", "12", "--sequences", "1", "-o", "out/a.html"],
     "recipe_sweep": ["recipe", "head-importance", "-p", RIVER, "-o", "out/a.sqlite", "-t", "1"],
+    "effects": ["effects", "-p", RIVER, "--layers", "1", "--epsilon", "0.5,0.1", "-o", "out/a.png", "-o", "out/a.html", "-t", "1"],
     "recipe_study": ["recipe", "ships", *NEXT, "-o", "out/a.json"],
     "recipe_print": ["recipe", "head-importance", "--print"],
     "recipe_extract": ["recipe", "extract", "f.png"],

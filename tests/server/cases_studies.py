@@ -17,6 +17,9 @@ PAIR = ["The river runs past the city, and people swim in the", "The church runs
 
 # A small study of every kind: prompts, and options, which between them have fields of every type.
 CASES = {
+    "effects": ([RIVER, LAMPS], {"spec": "{\"sweep\": {\"targets\": \"none,q\"}, \"tables\": [{\"title\": \"T\", \"metric\": \"tv\", \"rows\": \"layer\","
+                                         " \"columns\": \"head\"}]}\n",
+                                 "layers": "1-2", "epsilon": "0.5,1e-3", "metrics": "sink,tv", "length": 8, "change": True, "scale": "linear"}),
     "lens": (["The river runs to the"], {"answer": " sea", "top": 3, "heads": True}),
     "patch": (PAIR, {"metric": ["logit_diff: river/ church", "kl"], "site": "resid_pre,z", "layers": "0-1", "top": 4}),
     "compare": ([RIVER, LAMPS], {"edit": "q@3.h1=zero + v@1=scale:0.5", "distance": "js", "top": 5}),

@@ -4,7 +4,7 @@
  * Afterwards everything still works. tests/headers/interface.sh fails when a function of the public
  * headers is called in no test_arguments*.c.
  *
- * Here: what is made of sweeps: sharing, plots, recipes.
+ * Here: what is made of sweeps: sharing, plots.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -24,15 +24,11 @@
 
 static qkv_error err;
 
-#define RECIPE                                                                                     \
-    "{\"sweep\": {\"prompts\": [\"abc\"], \"targets\": \"q\", \"ops\": \"zero\","                  \
-    " \"metrics\": \"sink\"}, \"tables\": [{\"title\": \"Sinks\", \"metric\": \"sink\","           \
-    " \"rows\": \"layer\", \"columns\": \"head\"}]}"
+static const char SPEC[] =
+    "{\"prompts\": [\"abc\"], \"targets\": \"q\", \"ops\": \"zero\", \"metrics\": \"sink\"}";
 
 static struct {
     engine e;
-    qkv_recipe *recipe;
-    qkv_recipe_result *result;
     qkv_sweep *sweep;
     qkv_sweep_reader *reader;
     qkv_plot *plot;
@@ -44,9 +40,8 @@ static int make_all(void **state) {
     engine_open(&it.e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
     snprintf(it.results, sizeof it.results, "%s", scratch_path("results.sqlite"));
     snprintf(it.fresh, sizeof it.fresh, "%s", scratch_path("fresh.sqlite"));
-    OK(qkv_recipe_load(&it.recipe, RECIPE, strlen(RECIPE), NULL, &err));
-    OK(qkv_recipe_run(it.recipe, &it.result, it.e.model, it.results, NULL, NULL, &err));
-    OK(qkv_recipe_sweep(it.recipe, &it.sweep, it.e.model, &err));
+    OK(qkv_sweep_new(&it.sweep, it.e.model, SPEC, &err));
+    OK(qkv_sweep_share(it.sweep, it.results, NULL, NULL, &err));
     OK(qkv_sweep_reader_open(&it.reader, it.results, &err));
     OK(qkv_plot_new(&it.plot, it.reader, NULL, &err));
     return 0;
@@ -56,8 +51,6 @@ static int free_all(void **state) {
     qkv_plot_free(it.plot);
     qkv_sweep_reader_close(it.reader);
     qkv_sweep_free(it.sweep);
-    qkv_recipe_result_free(it.result);
-    qkv_recipe_free(it.recipe);
     engine_close(&it.e);
     return scratch_clean(state);
 }
@@ -217,92 +210,7 @@ static void test_plot(void **state) {
     qkv_bytes_free(bytes);
 }
 
-/* ---- recipes ---- */
-
-static void test_recipe(void **state) {
-    (void)state;
-    const char *const none[] = {NULL}, *const broken[] = {"abc", "\xff"};
-    qkv_recipe *recipe = NULL;
-    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
-    qkv_sweep *sweep = NULL;
-    REFUSED(qkv_recipe_load(NULL, RECIPE, strlen(RECIPE), NULL, &err));
-    REFUSED(qkv_recipe_load(&recipe, NULL, 0, NULL, &err));
-    assert_int_equal(qkv_recipe_load(&recipe, RECIPE, 0, NULL, &err), QKV_ERR_FORMAT);
-    assert_null(recipe);
-    qkv_recipe_free(NULL);
-    REFUSED(qkv_recipe_get_info(NULL, &info, &err));
-    REFUSED(qkv_recipe_get_info(it.recipe, NULL, &err));
-    REFUSED(qkv_recipe_get_info(it.recipe, &(qkv_recipe_info){0}, &err));
-    REFUSED(qkv_recipe_set_prompts(NULL, broken, 1, &err));
-    REFUSED(qkv_recipe_set_prompts(it.recipe, NULL, 1, &err));
-    REFUSED(qkv_recipe_set_prompts(it.recipe, broken, 0, &err));
-    REFUSED(qkv_recipe_set_prompts(it.recipe, none, 1, &err));
-    REFUSED(qkv_recipe_set_prompts(it.recipe, broken, 2, &err));
-    OK(qkv_recipe_get_info(it.recipe, &info, &err)); /* failures have left it as it was */
-    assert_non_null(strstr(info.spec, "\"prompts\": [\"abc\"]"));
-    REFUSED(qkv_recipe_sweep(NULL, &sweep, it.e.model, &err));
-    REFUSED(qkv_recipe_sweep(it.recipe, NULL, it.e.model, &err));
-    REFUSED(qkv_recipe_sweep(it.recipe, &sweep, NULL, &err));
-    REFUSED(qkv_recipe_check(NULL, it.sweep, &err));
-    REFUSED(qkv_recipe_check(it.recipe, NULL, &err));
-    OK(qkv_recipe_check(it.recipe, it.sweep, &err));
-}
-
-static void test_recipe_run(void **state) {
-    (void)state;
-    const qkv_model *m = it.e.model;
-    const qkv_recipe *r = it.recipe;
-    const qkv_recipe_options no_size = {0};
-    qkv_sweep_share_options options = QKV_SWEEP_SHARE_OPTIONS_INIT;
-    const qkv_sweep_transport transport = QKV_SWEEP_TRANSPORT_INIT;
-    qkv_recipe_result *result = it.result;
-    REFUSED(qkv_recipe_evaluate(NULL, &result, m, it.sweep, it.results, NULL, NULL, &err));
-    assert_null(result);
-    REFUSED(qkv_recipe_evaluate(r, NULL, m, it.sweep, it.results, NULL, NULL, &err));
-    REFUSED(qkv_recipe_evaluate(r, &result, NULL, it.sweep, it.results, NULL, NULL, &err));
-    REFUSED(qkv_recipe_evaluate(r, &result, m, NULL, it.results, NULL, NULL, &err));
-    REFUSED(qkv_recipe_evaluate(r, &result, m, it.sweep, NULL, NULL, NULL, &err));
-    REFUSED(qkv_recipe_evaluate(r, &result, m, it.sweep, it.results, &no_size, NULL, &err));
-    REFUSED(qkv_recipe_run(NULL, &result, m, it.fresh, NULL, NULL, &err));
-    REFUSED(qkv_recipe_run(r, NULL, m, it.fresh, NULL, NULL, &err));
-    REFUSED(qkv_recipe_run(r, &result, NULL, it.fresh, NULL, NULL, &err));
-    REFUSED(qkv_recipe_run(r, &result, m, NULL, NULL, NULL, &err));
-    options.transport = &transport;
-    REFUSED(qkv_recipe_run(r, &result, m, it.fresh, &options, NULL, &err));
-    options.size = 0;
-    REFUSED(qkv_recipe_run(r, &result, m, it.fresh, &options, NULL, &err));
-    assert_null(result);
-    expect_no_file(it.fresh);
-    qkv_recipe_result_free(NULL);
-    OK(qkv_recipe_evaluate(r, &result, m, it.sweep, it.results, NULL, NULL, &err));
-    qkv_recipe_result_free(result);
-}
-
-static void test_recipe_result(void **state) {
-    (void)state;
-    const qkv_recipe_result *r = it.result;
-    qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
-    double value;
-    assert_int_equal(qkv_recipe_result_n_tables(NULL), 0);
-    assert_int_equal(qkv_recipe_result_n_tables(r), 1);
-    REFUSED(qkv_recipe_result_table(NULL, 0, &table, &err));
-    REFUSED(qkv_recipe_result_table(r, 1, &table, &err));
-    REFUSED(qkv_recipe_result_table(r, 0, NULL, &err));
-    REFUSED(qkv_recipe_result_table(r, 0, &(qkv_recipe_table){0}, &err));
-    OK(qkv_recipe_result_table(r, 0, &table, &err));
-    assert_null(qkv_recipe_result_row(NULL, 0, 0));
-    assert_null(qkv_recipe_result_row(r, 1, 0));
-    assert_null(qkv_recipe_result_row(r, 0, table.n_rows));
-    assert_null(qkv_recipe_result_column(NULL, 0, 0));
-    assert_null(qkv_recipe_result_column(r, 1, 0));
-    assert_null(qkv_recipe_result_column(r, 0, table.n_columns));
-    REFUSED(qkv_recipe_result_value(NULL, 0, 0, 0, &value, &err));
-    REFUSED(qkv_recipe_result_value(r, 1, 0, 0, &value, &err));
-    REFUSED(qkv_recipe_result_value(r, 0, table.n_rows, 0, &value, &err));
-    REFUSED(qkv_recipe_result_value(r, 0, 0, table.n_columns, &value, &err));
-    REFUSED(qkv_recipe_result_value(r, 0, 0, 0, NULL, &err));
-    OK(qkv_recipe_result_value(r, 0, 0, 0, &value, &err));
-}
+/* ---- reproductions ---- */
 
 static void reproductions(void **state) {
     (void)state;
@@ -353,8 +261,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reproductions),     cmocka_unit_test(test_share),
         cmocka_unit_test(test_plot_options), cmocka_unit_test(test_plot_new),
-        cmocka_unit_test(test_plot),         cmocka_unit_test(test_recipe),
-        cmocka_unit_test(test_recipe_run),   cmocka_unit_test(test_recipe_result),
+        cmocka_unit_test(test_plot),
     };
     return cmocka_run_group_tests(tests, make_all, free_all);
 }

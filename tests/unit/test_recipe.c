@@ -1,4 +1,4 @@
-/* Recipes: what they say, what they refuse before anything is computed, and their tables. */
+/* Recipes of sweeps, which are the study `effects`: what they refuse before anything is computed, and their tables. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +13,8 @@
 #include <cmocka.h>
 
 #include "qkv/measure.h"
-#include "qkv/recipe.h"
+#include "qkv/progress.h"
+#include "qkv/study.h"
 #include "qkv/sweep_reader.h"
 #include "support/engine.h"
 #include "support/scratch.h"
@@ -45,67 +46,72 @@ static int close_model(void **state) {
     return scratch_clean(state);
 }
 
-static qkv_recipe *load(const char *json) {
-    qkv_recipe *recipe = NULL;
+static qkv_study *load(const char *json) {
+    qkv_study *study = NULL;
     qkv_error err = {0};
-    expect_ok(qkv_recipe_load(&recipe, json, strlen(json), "mine", &err), &err, json);
-    return recipe;
+    expect_ok(qkv_study_load(&study, json, &err), &err, json);
+    return study;
 }
 
-static qkv_recipe *load_with_prompts(const char *json) {
-    qkv_recipe *recipe = load(json);
+static void add_prompts(qkv_study *study) {
     qkv_error err = {0};
-    expect_ok(qkv_recipe_set_prompts(recipe, PROMPTS, 2, &err), &err, "prompts");
-    return recipe;
+    for (size_t i = 0; i < 2; i++) {
+        qkv_prompt prompt = QKV_PROMPT_INIT;
+        prompt.text = PROMPTS[i];
+        expect_ok(qkv_study_add_prompt(study, &prompt, &err), &err, "prompts");
+    }
 }
 
-static qkv_recipe_result *run(const char *json, const char *name) {
-    qkv_recipe *recipe = load_with_prompts(json);
-    qkv_recipe_result *result = NULL;
-    qkv_error err = {0};
-    int stopped = 7;
-    expect_ok(qkv_recipe_run(recipe, &result, model, scratch_path(name), NULL, &stopped, &err),
-              &err, name);
-    assert_int_equal(stopped, 0);
-    assert_non_null(result);
-    qkv_recipe_free(recipe);
-    return result;
+static int run_with(qkv_study *study, const qkv_progress *progress, qkv_error *err) {
+    qkv_session *session = NULL;
+    expect_ok(qkv_session_new(&session, model, NULL, err), err, "session");
+    if (progress) expect_ok(qkv_session_set_progress(session, progress, err), err, "progress");
+    const int status = qkv_study_run(study, session, NULL, err);
+    qkv_session_free(session);
+    return status;
 }
 
-static qkv_recipe_table table_of(const qkv_recipe_result *result, size_t at) {
-    qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
+/* With its results in a file of this name; NULL: in none that is kept. */
+static qkv_study *run(const char *json, const char *name) {
+    qkv_study *study = load(json);
     qkv_error err = {0};
-    expect_ok(qkv_recipe_result_table(result, at, &table, &err), &err, "table");
+    add_prompts(study);
+    if (name) expect_ok(qkv_study_set(study, "results", scratch_path(name), &err), &err, name);
+    expect_ok(run_with(study, NULL, &err), &err, json);
+    return study;
+}
+
+static qkv_study_table table_of(const qkv_study *study, size_t at) {
+    qkv_study_table table = QKV_STUDY_TABLE_INIT;
+    qkv_error err = {0};
+    expect_ok(qkv_study_get_table(study, at, &table, &err), &err, "table");
     return table;
 }
 
-static double value_of(const qkv_recipe_result *result, size_t at, size_t row, size_t column) {
+static double value_of(const qkv_study *study, size_t at, size_t row, size_t column) {
     double value;
+    const char *text;
     qkv_error err = {0};
-    expect_ok(qkv_recipe_result_value(result, at, row, column, &value, &err), &err, "value");
+    expect_ok(qkv_study_get_value(study, at, row, column, &value, &text, &err), &err, "value");
+    assert_null(text);
     return value;
 }
 
 /* ---- what it is ---- */
 
-static void a_recipe_says_what_it_does(void **state) {
+static void a_recipe_is_a_study(void **state) {
     (void)state;
-    qkv_recipe *recipe = load(MEANS);
-    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
-    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
+    qkv_study *study = run(MEANS, NULL);
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    qkv_error err = {0};
+    expect_ok(qkv_study_get_info(study, &info, &err), &err, "info");
+    assert_string_equal(info.kind, "effects");
     assert_string_equal(info.title, "T");
-    assert_string_equal(info.about, "A");
-    assert_int_equal(info.n_tables, 2);
-    assert_false(info.has_prompts || info.has_greedy);
-    assert_int_equal(qkv_recipe_set_prompts(recipe, PROMPTS, 2, NULL), QKV_OK);
-    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
-    assert_true(info.has_prompts);
-    assert_non_null(strstr(info.spec, "The river runs"));
-    qkv_recipe_free(recipe);
-    recipe = load(GREEDY);
-    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
-    assert_true(info.has_greedy && info.n_tables == 0 && !info.title);
-    qkv_recipe_free(recipe);
+    assert_int_equal(info.n_printed, 2); /* and the means of all cells */
+    assert_int_equal(info.n_tables, 3);
+    assert_int_equal(info.n_pictures, 2); /* of each metric */
+    assert_string_equal(qkv_study_picture_name(study, 1), "sink");
+    qkv_study_free(study);
 }
 
 /* ---- tables ---- */
@@ -136,33 +142,54 @@ static double mean_of(const char *name, const char *metric, int layer, const cha
 
 static void tables_are_means_of_the_rows(void **state) {
     (void)state;
-    static const char *const layers[] = {"layer 0", "layer 1", "layer 2"};
     static const char *const targets[] = {"q", "k", "v"};
-    qkv_recipe_result *result = run(MEANS, "means.sqlite");
-    assert_int_equal(qkv_recipe_result_n_tables(result), 2);
-    const qkv_recipe_table by_layer = table_of(result, 0), by_head = table_of(result, 1);
-    assert_int_equal(by_layer.kind, QKV_RECIPE_MEANS);
+    qkv_study *study = run(MEANS, "means.sqlite");
+    const qkv_study_table by_layer = table_of(study, 0), by_head = table_of(study, 1);
     assert_string_equal(by_layer.title, "by layer");
-    assert_string_equal(by_layer.metric, "tv");
     assert_int_equal(by_layer.n_rows, 3);
-    assert_int_equal(by_layer.n_columns, 3);
+    assert_int_equal(by_layer.n_columns, 4);
+    assert_string_equal(qkv_study_column(study, 0, 0), "layer");
     for (size_t r = 0; r < 3; r++) {
-        assert_string_equal(qkv_recipe_result_row(result, 0, r), layers[r]);
+        assert_true(value_of(study, 0, r, 0) == (double)r);
         for (size_t c = 0; c < 3; c++) {
-            assert_string_equal(qkv_recipe_result_column(result, 0, c), targets[c]);
+            assert_string_equal(qkv_study_column(study, 0, 1 + c), targets[c]);
             const double want = mean_of("means.sqlite", "tv", (int)r, targets[c], -1);
-            assert_true(fabs(value_of(result, 0, r, c) - want) < 1e-12);
+            assert_true(fabs(value_of(study, 0, r, 1 + c) - want) < 1e-12);
         }
     }
-    assert_true(value_of(result, 0, 0, 0) > 0);  /* an edit of the query shows, */
-    assert_true(value_of(result, 0, 0, 2) == 0); /* one of the value cannot */
-    assert_int_equal(by_head.n_columns, 1);
-    assert_string_equal(qkv_recipe_result_column(result, 1, 0), "mean");
+    assert_true(value_of(study, 0, 0, 1) > 0);  /* an edit of the query shows, */
+    assert_true(value_of(study, 0, 0, 3) == 0); /* one of the value cannot */
+    assert_int_equal(by_head.n_columns, 2);
+    assert_string_equal(qkv_study_column(study, 1, 1), "mean");
     for (size_t r = 0; r < by_head.n_rows; r++) {
         const double want = mean_of("means.sqlite", "sink", -1, NULL, (int)r);
-        assert_true(fabs(value_of(result, 1, r, 0) - want) < 1e-12);
+        assert_true(fabs(value_of(study, 1, r, 1) - want) < 1e-12);
     }
-    qkv_recipe_result_free(result);
+    qkv_study_free(study);
+}
+
+/* The table of all means, against the rows of the file. */
+static void all_means_are_there(void **state) {
+    (void)state;
+    qkv_study *study = run(MEANS, "all.sqlite");
+    const qkv_study_table all = table_of(study, 2);
+    assert_string_equal(all.name, "means");
+    const size_t heads = (size_t)qkv_model_get_info(model)->n_head;
+    assert_int_equal(all.n_rows, 2 * 3 * heads * 3); /* metrics, layers, heads, targets */
+    for (size_t r = 0; r < all.n_rows; r++) {
+        const char *metric = NULL, *target = NULL;
+        double none;
+        qkv_error err = {0};
+        expect_ok(qkv_study_get_value(study, 2, r, 0, &none, &metric, &err), &err, "metric");
+        expect_ok(qkv_study_get_value(study, 2, r, 1, &none, &target, &err), &err, "target");
+        const double want = mean_of("all.sqlite", metric, (int)value_of(study, 2, r, 4), target,
+                                    (int)value_of(study, 2, r, 5));
+        const double mean = value_of(study, 2, r, 6);
+        assert_true(fabs(mean - want) < 1e-12);
+        assert_true(value_of(study, 2, r, 7) <= mean && mean <= value_of(study, 2, r, 8));
+        assert_true(value_of(study, 2, r, 9) == 2);
+    }
+    qkv_study_free(study);
 }
 
 /* ---- the set of heads ---- */
@@ -202,26 +229,25 @@ static double change_of(const char *edits) {
 
 static void a_set_of_heads_is_a_table(void **state) {
     (void)state;
-    qkv_recipe_result *result = run(GREEDY, "greedy.sqlite");
-    assert_int_equal(qkv_recipe_result_n_tables(result), 1);
-    const qkv_recipe_table table = table_of(result, 0);
-    assert_int_equal(table.kind, QKV_RECIPE_HEADS);
+    qkv_study *study = run(GREEDY, "greedy.sqlite");
+    const qkv_study_table table = table_of(study, 0);
+    assert_string_equal(table.name, "heads");
     assert_int_equal(table.n_rows, 2);
-    assert_int_equal(table.n_columns, 3);
+    assert_int_equal(table.n_columns, 4);
     assert_non_null(strstr(table.title, "out of 3"));
-    assert_string_equal(qkv_recipe_result_column(result, 0, 2), "output_kl");
+    assert_string_equal(qkv_study_column(study, 0, 3), "output_kl");
     int place[2][2];
     for (size_t r = 0; r < 2; r++) {
-        for (size_t c = 0; c < 2; c++) place[r][c] = (int)value_of(result, 0, r, c);
+        for (size_t c = 0; c < 2; c++) place[r][c] = (int)value_of(study, 0, r, 1 + c);
     }
     char edits[96];
     snprintf(edits, sizeof edits, "z@%d.h%d=zero", place[0][0], place[0][1]);
     const double alone = change_of(edits);
-    assert_true(fabs(value_of(result, 0, 0, 2) - alone) <= 1e-6 * alone);
+    assert_true(fabs(value_of(study, 0, 0, 3) - alone) <= 1e-6 * alone);
     snprintf(edits, sizeof edits, "z@%d.h%d=zero + z@%d.h%d=zero", place[0][0], place[0][1],
              place[1][0], place[1][1]);
     const double together = change_of(edits);
-    assert_true(fabs(value_of(result, 0, 1, 2) - together) <= 1e-6 * together);
+    assert_true(fabs(value_of(study, 0, 1, 3) - together) <= 1e-6 * together);
     /* The first is the most important one of all that the sweep has looked at. */
     for (int layer = 2; layer <= 3; layer++) {
         for (int head = 0; head < qkv_model_get_info(model)->n_head; head++) {
@@ -229,65 +255,58 @@ static void a_set_of_heads_is_a_table(void **state) {
                         alone * (1 + 1e-6));
         }
     }
-    qkv_recipe_result_free(result);
+    qkv_study_free(study);
 }
 
 static void heads_are_chosen_on_token_ids_too(void **state) {
     (void)state;
-    qkv_recipe *recipe =
+    qkv_study *study =
         load(GREEDY_OF("\"targets\": \"z\", \"ops\": \"zero\", \"prompts\": [[1, 2, 3]],"
                        " \"metrics\": \"output_kl\""));
-    qkv_recipe_result *result = NULL;
     qkv_error err = {0};
-    expect_ok(qkv_recipe_run(recipe, &result, model, scratch_path("ids.sqlite"), NULL, NULL, &err),
-              &err, "greedy on ids");
-    assert_non_null(result);
-    qkv_recipe_result_free(result);
-    qkv_recipe_free(recipe);
+    expect_ok(run_with(study, NULL, &err), &err, "greedy on ids");
+    assert_int_equal(table_of(study, 0).n_rows, 2);
+    qkv_study_free(study);
 }
 
-static int stop_at_once(void *user, int64_t done, int64_t wanted) {
-    ++*(int *)user;
-    return done < wanted;
+/* The cells are the first of two parts. */
+static int stop_at_heads(void *user, const char *what, double done, double total) {
+    assert_string_equal(what, "parts");
+    assert_true(total == 2);
+    *(int *)user += done > 1;
+    return done > 1;
 }
 
 static void looking_for_heads_can_be_stopped(void **state) {
     (void)state;
-    qkv_recipe *recipe = load_with_prompts(GREEDY);
-    qkv_sweep *sweep = NULL;
-    qkv_recipe_result *result = NULL;
+    qkv_study *study = load(GREEDY);
     qkv_error err = {0};
-    int stopped = 0, calls = 0;
-    const char *path = scratch_path("stopped.sqlite");
-    expect_ok(qkv_recipe_sweep(recipe, &sweep, model, &err), &err, "sweep");
-    expect_ok(qkv_sweep_share(sweep, path, NULL, NULL, &err), &err, "share");
-    qkv_recipe_options options = QKV_RECIPE_OPTIONS_INIT;
-    options.progress = stop_at_once;
-    options.user = &calls;
-    expect_ok(qkv_recipe_evaluate(recipe, &result, model, sweep, path, &options, &stopped, &err),
-              &err, "evaluate");
-    assert_true(stopped && calls == 1);
-    assert_null(result);
-    qkv_sweep_free(sweep);
-    qkv_recipe_free(recipe);
+    int calls = 0;
+    const qkv_progress progress = {sizeof progress, stop_at_heads, &calls};
+    add_prompts(study);
+    assert_int_equal(run_with(study, &progress, &err), QKV_ERR_CANCELLED);
+    assert_int_equal(calls, 1);
+    qkv_study_free(study);
 }
 
 /* ---- errors ---- */
 
 static void refuse_text(const char *json, const char *part) {
-    qkv_recipe *recipe = (qkv_recipe *)&json;
+    qkv_study *study = (qkv_study *)&json;
     qkv_error err = {0};
-    assert_int_equal(qkv_recipe_load(&recipe, json, strlen(json), NULL, &err), QKV_ERR_FORMAT);
-    assert_null(recipe);
+    assert_int_not_equal(qkv_study_load(&study, json, &err), QKV_OK);
+    assert_null(study);
     if (!strstr(err.message, part)) fail_msg("'%s' lacks '%s'", err.message, part);
 }
 
 static void texts_that_are_no_recipes(void **state) {
     (void)state;
-    refuse_text("{", "recipe, line 1");
+    refuse_text("{", "JSON");
     refuse_text("[]", "JSON object");
-    refuse_text("{\"sweeps\": {}}", "no 'sweeps'");
-    refuse_text("{\"title\": \"x\"}", "no sweep");
+    refuse_text("{\"sweeps\": {}}", "neither");
+    refuse_text("{\"sweep\": {}, \"table\": []}", "no 'table'");
+    refuse_text("{\"title\": \"x\"}", "neither");
+    refuse_text("{\"sweep\": 5}", "not an object");
     refuse_text("{\"sweep\": {}, \"tables\": {}}", "not a list");
     refuse_text("{\"sweep\": {}, \"tables\": [{\"title\": \"t\", \"rows\": \"layer\"}]}",
                 "no metric");
@@ -302,20 +321,15 @@ static void texts_that_are_no_recipes(void **state) {
 
 /* Nothing is computed, and no file made. */
 static void refuse_run(const char *json, const char *part) {
-    qkv_recipe *recipe = load(json);
-    qkv_recipe_result *result = (qkv_recipe_result *)&json;
-    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
+    qkv_study *study = load(json);
     qkv_error err = {0};
     const char *path = scratch_path("refused.sqlite");
-    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
-    if (!info.has_prompts) {
-        expect_ok(qkv_recipe_set_prompts(recipe, PROMPTS, 2, &err), &err, "prompts");
-    }
-    assert_int_not_equal(qkv_recipe_run(recipe, &result, model, path, NULL, NULL, &err), QKV_OK);
-    assert_null(result);
+    add_prompts(study);
+    expect_ok(qkv_study_set(study, "results", path, &err), &err, "results");
+    assert_int_not_equal(run_with(study, NULL, &err), QKV_OK);
     if (!strstr(err.message, part)) fail_msg("'%s' lacks '%s'", err.message, part);
     assert_int_not_equal(access(path, F_OK), 0);
-    qkv_recipe_free(recipe);
+    qkv_study_free(study);
 }
 
 static void what_cannot_be_shown_is_said_before_the_sweep(void **state) {
@@ -344,55 +358,49 @@ static void what_cannot_be_shown_is_said_before_the_sweep(void **state) {
                "one by one");
 }
 
-static void arguments_are_checked(void **state) {
+static void what_cannot_be_drawn_is_said_before_the_sweep(void **state) {
     (void)state;
-    static const char *const broken[] = {"fine", "\xff"};
-    qkv_recipe *recipe = (qkv_recipe *)&broken;
-    qkv_recipe_info info = {0};
-    qkv_recipe_result *result = NULL;
-    qkv_sweep *sweep = NULL;
-    double value;
-    assert_int_equal(qkv_recipe_load(NULL, "{}", 2, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_load(&recipe, NULL, 0, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_null(recipe);
-    recipe = load(MEANS);
-    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_ERR_ARGUMENT); /* no size */
-    assert_int_equal(qkv_recipe_get_info(NULL, &info, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_set_prompts(recipe, broken, 2, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_set_prompts(recipe, NULL, 1, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_sweep(recipe, &sweep, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_check(recipe, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_run(NULL, &result, model, "x", NULL, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_run(recipe, &result, model, NULL, NULL, NULL, NULL),
-                     QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_evaluate(recipe, &result, model, NULL, "x", NULL, NULL, NULL),
-                     QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_result_n_tables(NULL), 0);
-    assert_null(qkv_recipe_result_row(NULL, 0, 0));
-    assert_int_equal(qkv_recipe_result_value(NULL, 0, 0, 0, &value, NULL), QKV_ERR_ARGUMENT);
-    qkv_recipe_free(recipe);
-    result = run(MEANS, "arguments.sqlite");
-    assert_null(qkv_recipe_result_row(result, 0, 3));
-    assert_null(qkv_recipe_result_column(result, 0, 3));
-    assert_null(qkv_recipe_result_row(result, 2, 0));
-    assert_int_equal(qkv_recipe_result_value(result, 0, 3, 0, &value, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_result_value(result, 0, 0, 3, &value, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_recipe_result_value(result, 0, 0, 0, NULL, NULL), QKV_ERR_ARGUMENT);
-    qkv_recipe_result_free(result);
-    qkv_recipe_result_free(NULL);
-    qkv_recipe_free(NULL);
+    qkv_error err = {0};
+    qkv_study *study = load(MEANS);
+    assert_int_equal(run_with(study, NULL, &err), QKV_ERR_ARGUMENT); /* no prompts */
+    assert_non_null(strstr(err.message, "give prompts"));
+    expect_ok(qkv_study_set(study, "change", "true", &err), &err, "change");
+    add_prompts(study);
+    assert_int_equal(run_with(study, NULL, &err), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "add none to `targets`"));
+    qkv_study_free(study);
+    study = load("{\"sweep\": {\"pairs\": []}}");
+    assert_int_equal(run_with(study, NULL, &err), QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "qkv patch"));
+    qkv_study_free(study);
+}
+
+/* Options take the place of what the recipe's sweep says. */
+static void options_come_on_top(void **state) {
+    (void)state;
+    qkv_study *study = load(MEANS);
+    qkv_error err = {0};
+    add_prompts(study);
+    expect_ok(qkv_study_set(study, "layers", "1", &err), &err, "layers");
+    expect_ok(qkv_study_set(study, "length", "3", &err), &err, "length");
+    expect_ok(run_with(study, NULL, &err), &err, "run");
+    assert_int_equal(table_of(study, 0).n_rows, 1);
+    assert_true(value_of(study, 0, 0, 0) == 1);
+    qkv_study_free(study);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_recipe_says_what_it_does),
+        cmocka_unit_test(a_recipe_is_a_study),
         cmocka_unit_test(tables_are_means_of_the_rows),
+        cmocka_unit_test(all_means_are_there),
         cmocka_unit_test(a_set_of_heads_is_a_table),
         cmocka_unit_test(heads_are_chosen_on_token_ids_too),
         cmocka_unit_test(looking_for_heads_can_be_stopped),
         cmocka_unit_test(texts_that_are_no_recipes),
         cmocka_unit_test(what_cannot_be_shown_is_said_before_the_sweep),
-        cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(what_cannot_be_drawn_is_said_before_the_sweep),
+        cmocka_unit_test(options_come_on_top),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -162,7 +162,7 @@ def reproduce(
     return made
 
 
-# ---- recipes that are studies ----
+# ---- recipes that people write ----
 
 
 def _folder() -> Path:
@@ -170,14 +170,20 @@ def _folder() -> Path:
 
 
 def recipes() -> dict[str, str]:
-    """The recipes that come with the package and are studies, and their titles.
+    """The recipes that come with the package, and their titles.
 
     >>> import qkv
     >>> qkv.recipes()["ships"]
     'Ships: what silencing each head does to the next token'
     """
     found = {path.stem: json.loads(path.read_text()) for path in sorted(_folder().glob("*.json"))}
-    return {name: recipe["title"] for name, recipe in found.items() if "study" in recipe}
+    return {name: recipe["title"] for name, recipe in found.items()}
+
+
+def _of_sweep(found: dict[str, Any]) -> dict[str, Any]:
+    """A sweep and its tables are the specification of the study `effects`."""
+    own = found["sweep"].get("prompts") if isinstance(found["sweep"], dict) else None
+    return {"study": "effects", "options": {"spec": json.dumps(found)}, "prompts": own}
 
 
 def _read(name: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
@@ -191,8 +197,10 @@ def _read(name: Union[str, "os.PathLike[str]"]) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as problem:
         raise wrong(f"{path} is not JSON: {problem}") from None
+    if isinstance(found, dict) and "sweep" in found and "study" not in found:
+        return _of_sweep(found)
     if not isinstance(found, dict) or not isinstance(found.get("study"), str):
-        raise wrong(f"{path} is not the recipe of a study: it has no 'study' (sweeps are made by Model.sweep)")
+        raise wrong(f"{path} is not a recipe: it has neither 'study' nor 'sweep'")
     unknown = set(found) - {"title", "about", "study", "options", "prompts"}
     if unknown or not isinstance(found.get("options", {}), dict):
         raise wrong(f"{path}: the recipe of a study has title, about, study, options (an object) and prompts alone")

@@ -18,6 +18,10 @@ NEEDLE = "The best thing to do in the old town is to eat a sandwich by the mill.
 
 # Each kind with arguments that take a moment, as a command and as a call.
 CALLS = {
+    "effects": (
+        ["-p", TEXTS[0], "-p", TEXTS[1], "--targets", "q,k", "--epsilon", "0.5,0.01", "--layers", "1-2", "--metrics", "sink,tv"],
+        dict(prompts=TEXTS, targets="q,k", epsilon=[0.5, 0.01], layers=range(1, 3), metrics="sink,tv"),
+    ),
     "lens": (["-p", TEXTS[0][:30], "--answer", " sea", "--top", 3], dict(prompt=TEXTS[0][:30], answer=" sea", top=3)),
     "patch": (
         ["--clean", CLEAN, "--corrupt", CORRUPT, "--metric", "logit_diff: river/ church", "--layers", "1-2"],
@@ -428,8 +432,7 @@ def test_nothing_to_make_again(tmp_path):
 
 def test_recipes(model, program, source, tmp_path, unset_model):
     its = {r["name"] for r in program.json("recipe", "--json")["recipes"]}
-    assert set(qkv.recipes()) < its
-    assert {name for name in its if "study" in (source / "recipes" / f"{name}.json").read_text()} >= set(qkv.recipes())
+    assert set(qkv.recipes()) == its
     want = program.json("recipe", "ships", "-p", TEXTS[0], "--set", "top=3", "--json", "-q")["tables"][0]
     for name in ("ships", source / "recipes" / "ships.json"):
         table = qkv.recipe(name, model, TEXTS[0], top=3).tables[want["name"]]
@@ -441,10 +444,8 @@ def test_recipes(model, program, source, tmp_path, unset_model):
 def test_wrong_recipes(tmp_path, source):
     with pytest.raises(qkv.Error, match="there is no recipe 'shps'; there are .*ships"):
         qkv.recipe("shps")
-    with pytest.raises(qkv.Error, match="is not the recipe of a study"):
-        qkv.recipe("gu-sink")
     path = tmp_path / "a.json"
-    for text, message in (("{", "is not JSON"), ('{"study": "lens", "more": 1}', "alone"), ("[]", "not the recipe")):
+    for text, message in (("{", "is not JSON"), ('{"study": "lens", "more": 1}', "alone"), ("[]", "is not a recipe"), ('{"sweep": 5}', "not an object")):
         path.write_text(text)
         with pytest.raises(qkv.Error, match=message):
             qkv.recipe(path)

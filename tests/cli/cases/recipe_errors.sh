@@ -15,8 +15,6 @@ try a.json -p 'one two' 2>&1 | grep -v cells >&2
 try --print
 try gu-sink --print -o x.sqlite
 try gu-sink -p Hi
-try gu-sink -o x.png
-try gu-sink -o x.html
 try -p "A text." -o out.sqlite
 # What greedy cannot work with is said before the sweep, not after it.
 greedy='"greedy": {"metric": "output_kl", "heads": 1, "candidates": 2}'
