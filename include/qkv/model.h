@@ -52,7 +52,7 @@ typedef struct qkv_model_info {
     int32_t n_files;     /* parts of a split model; files of a directory that count */
     uint64_t n_params;
     uint64_t file_size; /* bytes, all parts */
-    int32_t n_windowed; /* layers that have the window; the others see everything */
+    int32_t n_windowed; /* layers that have the window, or chunks; the others see everything */
     int32_t causal;     /* 0: every token sees every other one */
     int32_t n_expert;   /* experts per layer, 0 = none */
     int32_t n_expert_used;
@@ -65,6 +65,7 @@ typedef struct qkv_model_info {
         has_segments;  /* 1: tokens after the first separator are of a second segment, as in BERT */
     const char *label; /* what figures call it: its name for `qkv pull`, else `name` */
     const char *weights_type; /* of most of the parameters: "IQ2_XXS", "F16" */
+    int32_t chunk; /* tokens of a chunk, of which a query sees its own up to itself; 0 = none */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
@@ -105,7 +106,8 @@ QKV_API int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer
 QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
 
 /* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
- * 0: the layer sees everything, or there is no such layer. */
+ * 0: the layer sees everything, or there is no such layer. A negative number, -C: chunks of C tokens; a query
+ * sees the keys of its own, up to itself. */
 QKV_API int32_t qkv_model_window(const qkv_model *model, int32_t layer);
 
 /* The learned sink of a query head: e to its power takes part in the sum that each row's weights are

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/first_key.h"
 #include "base/memory.h"
 #include "model/layer_shape.h"
 #include "model/model.h"
@@ -143,10 +144,17 @@ static int read_flags(qkv_model *model, qkv_error *err) {
 
 static int read_temperature(qkv_model *model, qkv_error *err) {
     qkv_temperature *t = &model->hp.temperature;
-    int32_t step = 0;
+    double scale = (double)model->family->temperature.scale;
+    char key[128];
+    *t = model->family->temperature;
     if (!reads(model, QKV_KEY_TEMPERATURE)) return QKV_OK;
-    int status = read_factor(model, QKV_KEY_TEMPERATURE, 0, &t->scale, err);
-    if (status == QKV_OK)
+    name_key(model, QKV_KEY_TEMPERATURE, key);
+    int status = qkv_gguf_float(model->file, key, 0, 1e6, &scale, err);
+    if (status < 0) return status;
+    t->scale = (float)scale;
+    int32_t step = t->step;
+    status = QKV_OK;
+    if (step == 0)
         status = read_int(model, "rope.scaling.original_context_length", 1, 1 << 30,
                           model->hp.n_ctx, &step, err);
     if (status == QKV_OK)
@@ -155,7 +163,7 @@ static int read_temperature(qkv_model *model, qkv_error *err) {
 }
 
 int qkv_layer_has_temperature(const qkv_model *model, int32_t il) {
-    (void)il;
+    if (model->family->temperature_unturned && qkv_layer_rope(model, il) >= 0) return 0;
     return model->hp.temperature.scale != 0;
 }
 
@@ -341,11 +349,41 @@ static int read_window_use(qkv_model *model, qkv_error *err) {
     return found < 0 ? found : QKV_OK;
 }
 
+/* llama.cpp takes a window of 0 to mean that there are no chunks either, and no layer without RoPE. */
+static int read_chunk(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    char key[128];
+    snprintf(key, sizeof key, "%s.attention.sliding_window", model->family->name);
+    int64_t window = 1;
+    const int found = qkv_gguf_int(model->file, key, 0, INT32_MAX, &window, err);
+    if (found < 0) return found;
+    if (found && window == 0)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: %s is 0: models without chunks are not supported", model->file->path,
+                        key);
+    hp->is_chunked = 1;
+    return read_int(model, "attention.chunk_size", 1, INT32_MAX, model->family->chunk, &hp->window,
+                    err);
+}
+
+static int read_bare_norms(qkv_model *model, qkv_error *err) {
+    const qkv_family *family = model->family;
+    char key[128];
+    int has = model->hp.n_expert != family->experts_without_norm;
+    if (!family->norms_without_weights) return QKV_OK;
+    snprintf(key, sizeof key, "%s.attention.head_norms", family->name);
+    const int found = qkv_gguf_bool(model->file, key, &has, err);
+    model->hp.has_bare_head_norms = has;
+    return found < 0 ? found : QKV_OK;
+}
+
 /* The window, and which layers have it: by the family's rule, or as the file says. */
 static int read_window(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     char key[128];
-    int status = read_int(model, "attention.sliding_window", 0, INT32_MAX, 0, &hp->window, err);
+    int status = model->family->chunk ? read_chunk(model, err)
+                                      : read_int(model, "attention.sliding_window", 0, INT32_MAX, 0,
+                                                 &hp->window, err);
     if (status == QKV_OK && model->family->window_layers) status = read_window_use(model, err);
     if (status != QKV_OK) return status;
     hp->window_period = model->family->window_period;
@@ -365,9 +403,14 @@ int32_t qkv_layer_window(const qkv_model *model, int32_t il) {
     return has_window ? hp->window : 0;
 }
 
+int64_t qkv_layer_first_key(const qkv_model *model, int32_t il, int64_t query) {
+    return qkv_first_key(qkv_model_window(model, il), query);
+}
+
 int32_t qkv_model_window(const qkv_model *model, int32_t layer) {
     if (!model || layer < 0 || layer >= model->hp.n_layer) return 0;
-    return qkv_layer_window(model, layer);
+    const int32_t window = qkv_layer_window(model, layer);
+    return model->hp.is_chunked ? -window : window;
 }
 
 void qkv_hparams_release(qkv_hparams *hp) {
@@ -396,6 +439,7 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = read_experts(model, err);
     if (status == QKV_OK) status = read_factors(model, err);
     if (status == QKV_OK) status = read_temperature(model, err);
+    if (status == QKV_OK) status = read_bare_norms(model, err);
     if (status == QKV_OK) status = read_flags(model, err);
     if (status == QKV_OK) status = read_activation(model, err);
     return status == QKV_OK ? qkv_rope_read(model, err) : status;

@@ -63,12 +63,6 @@ typedef struct qkv_router {
 
 enum { QKV_MAX_EXPERTS = 1024 };
 
-/* Queries that come later in the text are multiplied by 1 + scale · ln(1 + floor((position + offset) / step)). */
-typedef struct qkv_temperature {
-    float scale; /* 0: they are not */
-    int32_t step, offset;
-} qkv_temperature;
-
 /* x > 0: p x² + beta x; else (exp(min(x, eps)) - 1 - x) n + beta x, where p = softplus(alpha_p) and n = beta +
  * softplus(alpha_n). */
 typedef struct qkv_xielu {
@@ -104,8 +98,9 @@ typedef struct qkv_hparams {
     int32_t has_logits;
     int32_t has_sink; /* a learned sink takes part in the softmax */
     qkv_activation activation;
-    int32_t parallel;      /* attention and feed-forward read the same input */
-    int32_t window;        /* a query sees this many keys, itself included; 0 = all */
+    int32_t parallel;   /* attention and feed-forward read the same input */
+    int32_t window;     /* a query sees this many keys, itself included; 0 = all */
+    int32_t is_chunked; /* the window is a chunk: a query sees the keys of its own, up to itself */
     int32_t window_period; /* every n-th layer sees all; 0: none does */
     uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;
@@ -113,7 +108,9 @@ typedef struct qkv_hparams {
     float attn_softcap, logit_softcap; /* 0 = none */
     float head_clamp;                  /* q, k and v stay within ± this; 0 = no limit */
     qkv_temperature temperature;
-    qkv_xielu *xielu;                                   /* of each layer, or NULL */
+    int32_t
+        has_bare_head_norms; /* queries and keys are normalised without weights where they turn */
+    qkv_xielu *xielu;        /* of each layer, or NULL */
     float embedding_scale, residual_scale, logit_scale; /* factors */
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
@@ -126,8 +123,11 @@ int qkv_layer_has_experts(const qkv_hparams *hp, int32_t il);
 const qkv_layer_shape *qkv_layer_shape_of(const qkv_hparams *hp, int32_t il);
 /* Query heads that share a key/value head; at least 1. */
 int32_t qkv_layer_group(const qkv_layer_shape *shape);
-/* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */
+/* Whether, and how, a layer looks at a part of the prompt only: 0, or the most keys that a query sees: the window, or
+ * all of a chunk. */
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
+/* The first key that a query of a layer sees. */
+int64_t qkv_layer_first_key(const qkv_model *model, int32_t il, int64_t query);
 /* Which of hp.rope a layer turns by; -1 where it does not turn. */
 int qkv_layer_rope(const qkv_model *model, int32_t il);
 /* Whether queries of a layer have a temperature. */

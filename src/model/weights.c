@@ -207,18 +207,26 @@ static uint64_t optional_weights(const qkv_model *model, int il) {
     return optional & ~QKV_HAS_EXPERT_PARTS;
 }
 
+/* Norms without weights. */
+static uint64_t bare_norms(const qkv_model *model, int il) {
+    const qkv_family *family = model->family;
+    const int has_heads = model->hp.has_bare_head_norms && qkv_layer_rope(model, il) >= 0;
+    return family->layer_ones | (has_heads ? family->norms_without_weights : 0);
+}
+
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     uint64_t required = required_weights(model, il);
+    const uint64_t ones = bare_norms(model, il);
     uint64_t known = required | optional_weights(model, il);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
-        if (!((known | family->layer_ones) & bit)) continue;
+        if (!((known | ones) & bit)) continue;
         char name[GGML_MAX_NAME];
         name_weight(family, il, i, name);
         const char *shape = qkv_family_layer_slot(family, i).shape;
         struct ggml_tensor **out = &model->layers[il].w[i];
-        int status = family->layer_ones & bit
+        int status = ones & bit
                          ? bind_ones(model, out, name, shape, il, err)
                          : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;

@@ -73,12 +73,14 @@ static void turn_before_norm(const ref_pass *p, int il, double *x, int n_head) {
 }
 
 /* Queries that come later are multiplied by more. */
-static void temper(const ref_pass *p, double *q) {
+static void temper(const ref_pass *p, int il, double *q) {
     const ref_model *m = p->m;
-    const int row = m->H * m->d;
-    for (int t = 0; t < p->T && m->temperature != 0; t++)
-        for (int i = 0; i < row; i++)
-            q[t * row + i] *= 1 + m->temperature * log(1 + floor((double)t / m->temperature_step));
+    const int row = m->H * m->d, unturned = m->family->tempers_unturned;
+    if (unturned && m->layers[il].rope) return;
+    for (int t = 0; t < p->T && m->temperature != 0; t++) {
+        const int steps = (unturned ? t + 1 : t) / m->temperature_step;
+        for (int i = 0; i < row; i++) q[t * row + i] *= 1 + m->temperature * log(1 + steps);
+    }
 }
 
 /* Scores with queries at their places in a small cache, which ends at place a + b - 1; NULL where the
@@ -210,7 +212,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
 
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
-    const int begin = window && i >= window ? i - window + 1 : 0;
+    int begin = window && i >= window ? i - window + 1 : 0;
+    if (p->m->family->chunked && window) begin = i / window * window;
     return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
 }
 
@@ -343,7 +346,7 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     double *early_v = without_late(p, QKV_SITE_V, il, v, v_seen);
     ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
     rotate(p, il, q_rot, q, m->H);
-    temper(p, q_rot);
+    temper(p, il, q_rot);
     rotate(p, il, k_rot, k, m->G);
     rotate(p, il, k_rot_seen, k_seen, m->H);
     ref_tap(p, QKV_SITE_Q_ROT, il, q_rot);

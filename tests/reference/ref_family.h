@@ -62,7 +62,12 @@ typedef struct ref_family {
     int turned_in_windows; /* where some layers have a window, the others do not turn */
     int windows_in_layers; /* windows count in models of this many layers alone, or where the file says so */
     int norm_after_turning; /* queries and keys are normalised after they are turned */
-    int yarn_log;       /* turned vectors are divided by 1 + 0.1 m ln(factor), the file says m */
+    int yarn_log; /* turned vectors are divided by 1 + 0.1 m ln(factor), the file says m */
+    int chunked;  /* windows are chunks of the text; 8192 keys where the file does not say it */
+    int bare_head_norms; /* heads that turn are normalised without weights, unless there are 128 experts */
+    int tempers_unturned; /* queries that do not turn have a temperature, from the next position on; 0.1 and 8192
+                           * where the file does not say it */
+    int shares_input;   /* experts read their input times their share */
     int mixes;          /* two experts by the sparse mixer */
     int sqrt_embedding; /* embeddings are multiplied by sqrt(D) */
     int divides_logits; /* by logit_scale, instead of multiplying */

@@ -137,15 +137,16 @@ static void choose(const ref_model *m, const ref_layer *l, double *share, const 
 /* out [D] of one token x [D] */
 static void experts(const ref_model *m, const ref_layer *l, double *out, const double *x) {
     double *scores = ref_new_doubles(2 * (size_t)m->n_expert), *share = scores + m->n_expert;
-    double *one = ref_new_doubles((size_t)m->D);
+    double *one = ref_new_doubles(2 * (size_t)m->D), *read = one + m->D;
     ref_apply_linear(scores, x, l->router, 1, m->n_expert, m->D);
     m->family->mixes ? mix_two(m, share, scores) : choose(m, l, share, scores);
     for (int i = 0; i < m->D; i++) out[i] = 0;
     for (int e = 0; e < m->n_expert; e++) {
         if (share[e] == 0) continue;
-        mlp(m, NULL, 0, one, x, of_expert(l->gate, e, m->f, m->D), of_expert(l->up, e, m->f, m->D),
-            of_expert(l->down, e, m->D, m->f), 1, m->f);
-        for (int i = 0; i < m->D; i++) out[i] += share[e] * one[i];
+        for (int i = 0; i < m->D; i++) read[i] = m->family->shares_input ? share[e] * x[i] : x[i];
+        mlp(m, NULL, 0, one, read, of_expert(l->gate, e, m->f, m->D),
+            of_expert(l->up, e, m->f, m->D), of_expert(l->down, e, m->D, m->f), 1, m->f);
+        for (int i = 0; i < m->D; i++) out[i] += (m->family->shares_input ? 1 : share[e]) * one[i];
     }
     if (l->shared_up.w) {
         double open = 0;

@@ -93,10 +93,14 @@ static ref_norm load_norm(source_file *f, const char *name, int n) {
                       load_in_layer(f, name, "bias", (size_t)n)};
 }
 
-static ref_norm bare_norm(source_file *f) {
-    const ref_norm norm = {new_array(f->model, (size_t)f->model->D), NULL};
-    for (int i = 0; i < f->model->D; i++) norm.weight[i] = 1;
+static ref_norm ones(source_file *f, int n) {
+    const ref_norm norm = {new_array(f->model, (size_t)n), NULL};
+    for (int i = 0; i < n; i++) norm.weight[i] = 1;
     return norm;
+}
+
+static ref_norm bare_norm(source_file *f) {
+    return ones(f, f->model->D);
 }
 
 static ref_norm need_norm(source_file *f, const char *name) {
@@ -264,6 +268,9 @@ static void load_layer(source_file *f, int window) {
     if (family->turned_in_windows && window && !l->window) l->rope = NULL;
     if (family->activation == REF_XIELU) read_xielu(f, l);
     if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
+    if (family->bare_head_norms && l->rope &&
+        key_flag(f, "attention.head_norms", m->n_expert != 128))
+        l->q_norm = l->k_norm = ones(f, m->d);
 }
 
 /* ---- the whole ---- */
@@ -292,7 +299,7 @@ static void read_shape(source_file *f) {
     m->n_expert_used = key_int(f, "expert_used_count", 0);
     m->F = key_int(f, "feed_forward_length", 0);
     m->f = key_int(f, "expert_feed_forward_length", m->F);
-    m->n_shared = key_int(f, "expert_shared_count", 0) * m->f;
+    m->n_shared = key_int(f, "expert_shared_count", m->family->shares_input) * m->f;
     m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
     m->n_group = key_int(f, "expert_group_count", 0);
     m->n_group_used = key_int(f, "expert_group_used_count", 0);
@@ -339,8 +346,9 @@ static void read_rope(source_file *f) {
     r->size = r->yarn ? 1 + 0.1 * log(r->factor) : key_double(f, "rope.scaling.attn_factor", 1);
     if (m->family->yarn_log)
         r->size /= 1 + 0.1 * key_double(f, "rope.scaling.yarn_log_multiplier", 0) * log(r->factor);
-    m->temperature = key_double(f, "attention.temperature_scale", 0);
-    m->temperature_step = key_int(f, "attention.temperature_length", r->context);
+    const int always = m->family->tempers_unturned;
+    m->temperature = key_double(f, "attention.temperature_scale", always ? 0.1 : 0);
+    m->temperature_step = key_int(f, "attention.temperature_length", always ? 8192 : r->context);
     r->divisor = load(f, "rope_freqs.weight", pairs);
     if (!r->divisor) r->divisor = load(f, "rope_factors_short.weight", pairs);
     r->long_divisor = load(f, "rope_factors_long.weight", pairs);
@@ -376,6 +384,7 @@ static void read_model(source_file *f) {
     m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
     if (!m->layers) give_up("out of memory", "model");
     int window = key_int(f, "attention.sliding_window", 0);
+    if (m->family->chunked) window = key_int(f, "attention.chunk_size", 8192);
     if (m->family->windows_in_layers &&
         !key_flag(f, "attention.sliding_window_used", m->n_layer == m->family->windows_in_layers))
         window = 0;

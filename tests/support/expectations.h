@@ -45,6 +45,8 @@ enum {
     X(hunyuan_v1_dense, HAS_GGUF | GENERATES)                                                      \
     X(llama, HAS_GGUF | GENERATES)                                                                 \
     X(llama3_rope, HAS_GGUF | GENERATES)                                                           \
+    X(llama4, HAS_GGUF | GENERATES)                                                                \
+    X(llama4_nonorm, GENERATES)                                                                    \
     X(llama_gqa, HAS_GGUF | GENERATES)                                                             \
     X(minimax_m2, HAS_GGUF | GENERATES)                                                            \
     X(ministral3, HAS_GGUF | GENERATES)                                                            \

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/expectations.h"
 #include "support/judge.h"
@@ -270,6 +271,29 @@ static void norms_after_rope(void **state) {
     judge_close(&j);
 }
 
+/* Chunks and temperatures that begin within a short prompt, and within blocks of a long one; files of llama.cpp
+ * cannot say so. */
+static void chunks_and_temperatures(void **state) {
+    (void)state;
+    static const model_key keys[] = {{"attention.chunk_size", MODEL_KEY_INT, 4},
+                                     {"attention.temperature_length", MODEL_KEY_INT, 2},
+                                     {"attention.temperature_scale", MODEL_KEY_FLOAT, 0.5},
+                                     {"interleave_moe_layer_step", MODEL_KEY_INT, 2}};
+    const char *path = keyed_model(vector_model("llama4"), keys, 4);
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    int64_t first = -1, end = -1;
+    check_family(path, 2);
+    expect_ok(qkv_model_open(&model, path, &err), &err, path);
+    assert_int_equal(qkv_model_window(model, 0), -4);
+    assert_int_equal(qkv_model_window(model, 3), 0);
+    assert_int_equal(qkv_model_get_info(model)->chunk, 4);
+    qkv_visible_keys(model, 1, 10, 7, &first, &end);
+    assert_int_equal(first, 4);
+    assert_int_equal(end, 8);
+    qkv_model_free(model);
+}
+
 /* A window in EXAONE 4's file, which llama.cpp reads only in models of 64 layers. */
 static void windows_of_exaone(void **state) {
     (void)state;
@@ -380,7 +404,8 @@ int main(void) {
                                        cmocka_unit_test(other_routers),
                                        cmocka_unit_test(groups_are_checked),
                                        cmocka_unit_test(norms_after_rope),
-                                       cmocka_unit_test(windows_of_exaone)};
+                                       cmocka_unit_test(windows_of_exaone),
+                                       cmocka_unit_test(chunks_and_temperatures)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -28,6 +28,9 @@ static const char *const extra_keys[] = {".vocab_size",
                                          ".rope.freq_base",
                                          "llama.attention.sliding_window",
                                          "exaone4.attention.sliding_window_used",
+                                         "llama4.attention.chunk_size",
+                                         "llama4.attention.temperature_scale",
+                                         "llama4.attention.temperature_length",
                                          NULL};
 /* The converter writes 2048 whatever the config says. */
 static const char *const other_keys[] = {"falcon.context_length", NULL};

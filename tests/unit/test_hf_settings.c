@@ -111,6 +111,12 @@ static void settings(void **state) {
         {"glm4_moe", "n_shared_experts", "2", "has shape"},
         {"glm4_moe", "first_k_dense_replace", "2", "blk.1.ffn_gate.weight is missing"},
         {"glm4_moe", "num_hidden_layers", "2", NULL}, /* the rest predict further tokens */
+        {"llama4", "attention_chunk_size", "null", "no attention_chunk_size"},
+        {"llama4", "moe_layers", "[0, 2]", "moe_layers says otherwise"},
+        {"llama4", "use_qk_norm", "false", NULL},
+        {"llama4", "attn_temperature_tuning", "false", NULL},
+        {"llama4", "intermediate_size_mlp", "40", "has shape"},
+        {"llama4", "layer_types", "[\"full_attention\"]", "layer_types says otherwise"},
         {"apertus", "qk_norm", "false", "qk_norm is supported only as 1"},
         {"apertus", "hidden_act", "\"silu\"", "hidden_activation is 'silu'"},
         {"exaone4", "layer_types",

@@ -156,6 +156,12 @@ typedef enum qkv_router_kind {
     QKV_ROUTER_COUNT
 } qkv_router_kind;
 
+/* Queries that come later in the text are multiplied by 1 + scale · ln(1 + floor((position + offset) / step)). */
+typedef struct qkv_temperature {
+    float scale; /* 0: they are not */
+    int32_t step, offset;
+} qkv_temperature;
+
 typedef enum qkv_mlp_kind {
     QKV_MLP_PLAIN,
     QKV_MLP_GATED,
@@ -203,6 +209,15 @@ typedef struct qkv_family {
     int norm_after_rope;     /* queries and keys are normalised after RoPE, and edited after that */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
     int logit_scale_divides; /* instead of multiplying */
+    /* Instead of windows, layers see chunks of the text: a query sees the keys of its own chunk, up to itself. So
+     * many keys to a chunk, where the key attention.chunk_size does not say it; 0: there are none. */
+    int chunk;
+    qkv_temperature temperature; /* of queries, where the file does not say it */
+    int temperature_unturned;    /* in layers that do not turn alone */
+    /* Norms of heads without weights, in layers that turn: unless the key attention.head_norms is false, or
+     * there are so many experts and no key. */
+    uint64_t norms_without_weights;
+    int experts_without_norm;
     /* A window counts in models of this many layers alone, as in llama.cpp, unless the key
      * attention.sliding_window_used says so; 0: in all. */
     int window_layers;
@@ -229,6 +244,7 @@ typedef struct qkv_family {
 /* X(identifier): the object is qkv_family_IDENTIFIER, in family_IDENTIFIER.c */
 #define QKV_FAMILY_LIST(X)                                                                         \
     X(llama)                                                                                       \
+    X(llama4)                                                                                      \
     X(gpt2)                                                                                        \
     X(qwen2)                                                                                       \
     X(qwen2moe)                                                                                    \

@@ -61,6 +61,8 @@ extern const qkv_maker_kind qkv_maker_first_rows, qkv_maker_second_rows;
 /* Every other column, from the first or the second one on, of [E, D, 2F], as [E, F, D]; of biases
  * [E, 2F], as [E, F]. */
 extern const qkv_maker_kind qkv_maker_even_columns, qkv_maker_odd_columns;
+/* The first or the second half of the columns of the same. */
+extern const qkv_maker_kind qkv_maker_first_columns, qkv_maker_second_columns;
 /* mxfp4.c: blocks and their scales; all rows, or every other one. */
 extern const qkv_maker_kind qkv_maker_mxfp4, qkv_maker_mxfp4_even, qkv_maker_mxfp4_odd;
 extern const qkv_maker_kind qkv_maker_values; /* numbers computed from the settings */

@@ -5,7 +5,9 @@
  * unless whole maps are asked for.
  */
 #include <assert.h>
+#include <math.h>
 
+#include "base/first_key.h"
 #include "run/graph/build.h"
 #include "run/graph/head_input.h"
 
@@ -109,10 +111,32 @@ static int mask_kind(const qkv_graph *g, int32_t il) {
     return QKV_MASK_WINDOW_WIDE;
 }
 
+/* Of queries at `position` [rows], and keys from the first of the text on. */
+static void run_chunk_mask(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const qkv_hparams *hp = data;
+    const int32_t *position = dst->src[0]->data;
+    for (int64_t i = ith; i < dst->ne[1]; i += nth) {
+        float *row = (float *)dst->data + i * dst->ne[0];
+        const int64_t first = qkv_first_key(-(int64_t)hp->window, position[i]);
+        for (int64_t k = 0; k < dst->ne[0]; k++)
+            row[k] = k >= first && k <= position[i] ? 0 : -INFINITY;
+    }
+}
+
+/* Chunks begin at places of the text, so that no band fits all blocks. */
+static struct ggml_tensor *chunk_mask(qkv_graph *g, int64_t first, int64_t rows, int64_t keys) {
+    struct ggml_tensor *position =
+        ggml_view_1d(g->ctx, g->in_position, rows, (size_t)first * sizeof(int32_t));
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, keys, rows, 1, 1, &position, 1, run_chunk_mask,
+                          GGML_N_TASKS_MAX, (void *)&g->model->hp);
+}
+
 /* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
 static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
                                    int64_t keys) {
     struct ggml_tensor *band = g->in_mask[mask_kind(g, il)];
+    if (g->model->hp.is_chunked && !g->step && mask_kind(g, il) != QKV_MASK_FULL)
+        return chunk_mask(g, first, rows, keys);
     if (g->step)
         return ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], (size_t)first * band->nb[1]);
     if (band->ne[0] == keys) return band; /* one block */
