@@ -211,7 +211,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
     const int begin = window && i >= window ? i - window + 1 : 0;
-    return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
+    if (!p->m->family->encoder) return (ref_range){begin, i + 1};
+    return (ref_range){begin, window && i + window < p->T ? i + window : p->T};
 }
 
 /* A sink takes its share of a row and has no column. */
