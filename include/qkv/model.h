@@ -56,7 +56,7 @@ typedef struct qkv_model_info {
     int32_t causal;     /* 0: every token sees every other one */
     int32_t n_expert;   /* experts per layer, 0 = none */
     int32_t n_expert_used;
-    int32_t has_logits;  /* 0: an encoder; its output is the last layer's resid_post */
+    int32_t has_logits;  /* 0: an encoder; its output is final_norm, or the last resid_post */
     int32_t has_sink;    /* 1: a learned sink takes a share of every row of the pattern */
     const char *notices; /* all that qkv_model_notice gives, joined by "; ", or "" */
     double attn_softcap; /* c: scores s become c tanh(s / c); 0: they do not */
@@ -65,7 +65,11 @@ typedef struct qkv_model_info {
         has_segments;  /* 1: tokens after the first separator are of a second segment, as in BERT */
     const char *label; /* what figures call it: its name for `qkv pull`, else `name` */
     const char *weights_type; /* of most of the parameters: "IQ2_XXS", "F16" */
+<<<<<<< HEAD
     int32_t chunk; /* tokens of a chunk, of which a query sees its own up to itself; 0 = none */
+=======
+    int32_t has_final_norm;   /* 1: there is a norm after the last layer */
+>>>>>>> routers-land
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging

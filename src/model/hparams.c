@@ -137,6 +137,8 @@ static int read_flags(qkv_model *model, qkv_error *err) {
     model->hp.causal = causal;
     model->hp.has_sink = (model->family->layer_required & QKV_HAS(SINKS)) != 0;
     model->hp.has_logits = !model->family->has_no_logits;
+    model->hp.has_final_norm = ((model->family->model_required | model->family->model_ones) &
+                                QKV_HAS_MODEL(OUTPUT_NORM)) != 0;
     return found < 0 ? found : QKV_OK;
 }
 
@@ -386,6 +388,7 @@ static int read_window(qkv_model *model, qkv_error *err) {
                                                  &hp->window, err);
     if (status == QKV_OK && model->family->window_layers) status = read_window_use(model, err);
     if (status != QKV_OK) return status;
+    if (hp->window && model->family->window_both_sides) hp->window = hp->window / 2 + 1;
     hp->window_period = model->family->window_period;
     snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", model->family->name);
     if (!qkv_gguf_is_array(model->file, key))
@@ -398,8 +401,8 @@ static int read_window(qkv_model *model, qkv_error *err) {
 
 int32_t qkv_layer_window(const qkv_model *model, int32_t il) {
     const qkv_hparams *hp = &model->hp;
-    int period = hp->window_period;
-    int has_window = hp->windowed ? hp->windowed[il] : period == 0 || (il + 1) % period != 0;
+    const int period = hp->window_period, shift = !model->family->full_layer_first;
+    int has_window = hp->windowed ? hp->windowed[il] : period == 0 || (il + shift) % period != 0;
     return has_window ? hp->window : 0;
 }
 

@@ -145,6 +145,7 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_expert_used = hp->n_expert_used;
     info->has_logits = model->output != NULL;
     info->has_sink = hp->has_sink;
+    info->has_final_norm = hp->has_final_norm;
     const struct ggml_tensor *segments = model->w[QKV_MODEL_TOKEN_TYPES];
     info->has_segments =
         segments && segments->ne[1] > 1 && model->vocab && qkv_vocab_separator(model->vocab) >= 0;

@@ -96,11 +96,18 @@ typedef struct qkv_hparams {
     qkv_router router;
     int32_t causal;
     int32_t has_logits;
+    int32_t has_final_norm;
     int32_t has_sink; /* a learned sink takes part in the softmax */
     qkv_activation activation;
+<<<<<<< HEAD
     int32_t parallel;   /* attention and feed-forward read the same input */
     int32_t window;     /* a query sees this many keys, itself included; 0 = all */
     int32_t is_chunked; /* the window is a chunk: a query sees the keys of its own, up to itself */
+=======
+    int32_t parallel;      /* attention and feed-forward read the same input */
+    int32_t window;        /* a query sees this many keys, itself included; of an encoder, on
+                            * either side; 0 = all */
+>>>>>>> routers-land
     int32_t window_period; /* every n-th layer sees all; 0: none does */
     uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;

@@ -188,6 +188,7 @@ static uint64_t required_weights(const qkv_model *model, int il) {
     const qkv_family *family = model->family;
     uint64_t required = family->layer_required;
     if (!model->hp.parallel) required |= family->sequential_required;
+    if (family->first_unnormed && il == 0) required &= ~QKV_HAS(ATTN_NORM);
     if ((family->layer_optional & QKV_HAS(QKV)) && has_weight(model, il, QKV_LAYER_QKV)) {
         required = (required & ~split) | QKV_HAS(QKV);
         if (family->layer_required & QKV_HAS(Q_BIAS)) required |= QKV_HAS(QKV_BIAS);
@@ -219,6 +220,7 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     uint64_t required = required_weights(model, il);
     const uint64_t ones = bare_norms(model, il);
     uint64_t known = required | optional_weights(model, il);
+    if (family->first_unnormed && il == 0) known &= ~QKV_HAS(ATTN_NORM_BIAS);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((known | ones) & bit)) continue;

@@ -212,9 +212,15 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
 
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
+<<<<<<< HEAD
     int begin = window && i >= window ? i - window + 1 : 0;
     if (p->m->family->chunked && window) begin = i / window * window;
     return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
+=======
+    const int begin = window && i >= window ? i - window + 1 : 0;
+    if (!p->m->family->encoder) return (ref_range){begin, i + 1};
+    return (ref_range){begin, window && i + window < p->T ? i + window : p->T};
+>>>>>>> routers-land
 }
 
 /* A sink takes its share of a row and has no column. */

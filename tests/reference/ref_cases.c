@@ -38,7 +38,8 @@ int ref_is_map(qkv_site site) {
 
 int ref_has_site(const ref_model *m, qkv_site site) {
     if (site == QKV_SITE_MLP_ACT) return m->n_expert == 0;
-    return ref_has_layer(site) || m->output.w;
+    return ref_has_layer(site) || m->output.w ||
+           (site == QKV_SITE_FINAL_NORM && m->output_norm.weight);
 }
 
 #define ONLY(site) (1u << QKV_SITE_##site)
@@ -152,7 +153,7 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
  * nothing is added to that, and the next layer's norm does it again; and keys that are nothing else make
  * scores of it. */
 static int leaves_rounding(const ref_model *m, const ref_edit *e) {
-    const ref_norm norm = m->layers[0].attn_before;
+    const ref_norm norm = m->layers[m->n_layer - 1].attn_before; /* the first may have none */
     if (m->family->norm != REF_LAYER || !norm.weight || e->op != REF_MEAN_DIM) return 0;
     return ref_is_input(e->site) ||
            (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));

@@ -29,7 +29,7 @@ int ref_is_map(qkv_site site);
 /* logits and final_norm have none. */
 int ref_has_layer(qkv_site site);
 
-/* An encoder has no logits and no final norm. */
+/* An encoder has no logits, and not always a final norm. */
 int ref_has_site(const ref_model *model, qkv_site site);
 
 /* 1 when an edit can change what is seen at a site of a layer. */

@@ -62,6 +62,10 @@ static const ref_family table[] = {
     {"cohere2", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_SILU,
      .parallel = 1, .full_every = 4, .unturned_every = 4},
     {"bert", REF_LAYER, REF_ON_SUM, REF_NO_TURNING, .activation = REF_GELU_ERF, .encoder = 1},
+    {"modern-bert", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_GELU_ERF, .full_from = 3,
+     .local_base = 1, .fused_gate = 1, .half_windows = 1, .bare_start = 1, .encoder = 1},
+    {"eurobert", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .encoder = 1},
+    {"nomic-bert", REF_LAYER, REF_ON_SUM, REF_HALVES, .activation = REF_SILU, .encoder = 1},
 };
 /* clang-format on */
 

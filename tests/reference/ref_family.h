@@ -56,6 +56,9 @@ typedef struct ref_family {
     ref_head_norm head_norm;
     int parallel;          /* both blocks read the layer's input; the file may say otherwise */
     int full_every;        /* of layers with windows, every n-th has none; 0: all have it */
+    int full_from;         /* the same, counted from layer 0 on: 0, n, 2n, ... have none */
+    int half_windows;      /* half of the window is on either side of a query */
+    int bare_start;        /* the first attention reads its input without a norm */
     int unturned_every;    /* every n-th layer does not turn */
     int local_base;        /* layers with a window turn by a base of their own, unscaled */
     int unscaled_windows;  /* layers with a window turn by the base of the others, unscaled */

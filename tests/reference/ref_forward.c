@@ -89,10 +89,11 @@ static void embed(const ref_pass *p, double *x, const int32_t *tokens) {
 static void predict(const ref_pass *p, double *x) {
     const ref_model *m = p->m;
     const size_t n = (size_t)p->T * (size_t)m->V;
-    if (!m->output.w) return;
-    double *logits = ref_new_doubles(n);
+    if (!m->output_norm.weight) return;
     norm_residual(p, x, x, m->output_norm);
     ref_tap(p, QKV_SITE_FINAL_NORM, 0, x);
+    if (!m->output.w) return;
+    double *logits = ref_new_doubles(n);
     ref_apply_linear(logits, x, m->output, p->T, m->V, m->D);
     for (size_t i = 0; i < n; i++) logits[i] = ref_capped(logits[i] * m->logit_scale, m->logit_cap);
     ref_tap(p, QKV_SITE_LOGITS, 0, logits);

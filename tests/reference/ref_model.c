@@ -182,7 +182,8 @@ static void load_attention(source_file *f, ref_layer *l) {
  * its own, and the first is the feed-forward's. */
 static void load_norms_before(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
-    const ref_norm first = need_norm(f, "attn_norm"), second = load_norm(f, "attn_norm_2", m->D);
+    const ref_norm none = {NULL, NULL}, second = load_norm(f, "attn_norm_2", m->D);
+    const ref_norm first = m->family->bare_start && f->il == 0 ? none : need_norm(f, "attn_norm");
     l->attn_before = second.weight ? second : first;
     l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
     if (m->family->bare_norms) l->ffn_before = bare_norm(f);
@@ -261,7 +262,9 @@ static void load_layer(source_file *f, int window) {
     load_norms(f, l);
     load_attention(f, l);
     has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
-    if (!family->full_every || nth % family->full_every != 0) l->window = window;
+    const int is_full = (family->full_every && nth % family->full_every == 0) ||
+                        (family->full_from && f->il % family->full_from == 0);
+    if (!is_full) l->window = family->half_windows ? window / 2 + 1 : window;
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;

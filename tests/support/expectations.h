@@ -25,7 +25,9 @@ enum {
     X(bert, HAS_GGUF)                                                                              \
     X(cohere, HAS_GGUF | GENERATES)                                                                \
     X(cohere2, HAS_GGUF | GENERATES)                                                               \
+    X(distilbert, HAS_GGUF)                                                                        \
     X(ernie4_5, HAS_GGUF | GENERATES)                                                              \
+    X(eurobert, HAS_GGUF)                                                                          \
     X(exaone4, HAS_GGUF | GENERATES)                                                               \
     X(falcon, HAS_GGUF | GENERATES)                                                                \
     X(falcon_mqa, HAS_GGUF | GENERATES)                                                            \
@@ -52,6 +54,8 @@ enum {
     X(ministral3, HAS_GGUF | GENERATES)                                                            \
     X(mistral, HAS_GGUF | GENERATES)                                                               \
     X(mixtral, HAS_GGUF | GENERATES)                                                               \
+    X(modernbert, HAS_GGUF)                                                                        \
+    X(nomic_bert, HAS_GGUF)                                                                        \
     X(olmo, HAS_GGUF | GENERATES)                                                                  \
     X(olmo2, HAS_GGUF | GENERATES)                                                                 \
     X(olmo3, HAS_GGUF | GENERATES)                                                                 \
@@ -63,11 +67,13 @@ enum {
     X(qwen2_moe, HAS_GGUF | GENERATES)                                                             \
     X(qwen3, HAS_GGUF | GENERATES)                                                                 \
     X(qwen3_moe, HAS_GGUF | GENERATES)                                                             \
+    X(roberta, HAS_GGUF)                                                                           \
     X(seed_oss, HAS_GGUF | GENERATES)                                                              \
     X(smollm3, HAS_GGUF | GENERATES)                                                               \
     X(stablelm, HAS_GGUF | GENERATES)                                                              \
     X(stablelm_par, HAS_GGUF | GENERATES)                                                          \
-    X(starcoder2, HAS_GGUF | GENERATES)
+    X(starcoder2, HAS_GGUF | GENERATES)                                                            \
+    X(xlm_roberta, HAS_GGUF)
 
 /* clang-format on */
 

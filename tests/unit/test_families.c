@@ -373,6 +373,13 @@ static void an_encoder_has_no_logits(void **state) {
     assert_non_null(strstr(err.message, "has no final_norm"));
     qkv_plan_free(plan);
     judge_close(&j);
+    judge_open(&j, vector_model("modernbert"), 1);
+    expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+    expect_ok(qkv_plan_add_capture(plan, "final_norm[-1]", &err), &err, "final_norm");
+    assert_int_equal(qkv_plan_add_capture(plan, "logits", &err), QKV_ERR_PLAN);
+    assert_non_null(strstr(err.message, "its output is final_norm"));
+    qkv_plan_free(plan);
+    judge_close(&j);
 }
 
 enum {

@@ -47,9 +47,9 @@ static void check_pattern(const qkv_result *result, size_t v, const expected_run
 
 /* An encoder has no logits: what counts is its last hidden state. */
 static qkv_tensor output_of(const engine *eng, const qkv_result *result, size_t v) {
-    const int has_logits = eng->info->has_logits;
-    return engine_tensor(result, v, has_logits ? QKV_SITE_LOGITS : QKV_SITE_RESID_POST,
-                         has_logits ? 0 : eng->info->n_layer - 1);
+    if (eng->info->has_logits) return engine_tensor(result, v, QKV_SITE_LOGITS, 0);
+    if (eng->info->has_final_norm) return engine_tensor(result, v, QKV_SITE_FINAL_NORM, 0);
+    return engine_tensor(result, v, QKV_SITE_RESID_POST, eng->info->n_layer - 1);
 }
 
 static void check_logits(const engine *eng, const qkv_result *result, size_t v,
@@ -107,7 +107,11 @@ static void check_prompt(engine *eng, const expectations *e, const expected_prom
                          worst *w) {
     char last[32];
     snprintf(last, sizeof last, "resid_post@%d", e->n_layer - 1);
-    const char *const captures[] = {"pattern", eng->info->has_logits ? "logits" : last, NULL};
+    const char *const captures[] = {"pattern",
+                                    eng->info->has_logits       ? "logits"
+                                    : eng->info->has_final_norm ? "final_norm"
+                                                                : last,
+                                    NULL};
     const char *variants[EXPECT_MAX_RUNS + 1] = {NULL};
     for (size_t r = 1; r < prompt->n_runs; r++) variants[r - 1] = prompt->runs[r].edits;
     qkv_result *result = engine_execute(eng, &(engine_run){.tokens = prompt->tokens,

@@ -1,12 +1,15 @@
 /*
- * bert: BERT, bidirectional.
+ * bert: BERT, RoBERTa, XLM-RoBERTa and DistilBERT, bidirectional.
  *
  * Every token sees every other one. LayerNorm after each residual addition and on the embeddings, to
  * which learned positions and segments are added: the second segment begins after the first separator.
  * Biases everywhere; GELU in its exact form. There are no logits: the output is the last layer's
  * resid_post.
+ *
+ * The others are the same model with other directories (bert_roberta.c, bert_distil.c): DistilBERT has no
+ * segments, and the first positions of RoBERTa's table are not used.
  */
-#include "model/hf/hf.h"
+#include "model/family/bert.h"
 
 static const char *const hf_architectures[] = {"BertModel",
                                                "BertForMaskedLM",
@@ -19,7 +22,7 @@ static const char *const hf_architectures[] = {"BertModel",
                                                NULL};
 
 /* Norms were once called gamma and beta. */
-static const qkv_hf_name hf_layer_names[] = {
+const qkv_hf_name qkv_bert_layer_names[] = {
     {"attention.self.query", "attn_q", NULL},
     {"attention.self.key", "attn_k", NULL},
     {"attention.self.value", "attn_v", NULL},
@@ -35,7 +38,7 @@ static const qkv_hf_name hf_layer_names[] = {
     {NULL, NULL, NULL},
 };
 
-static const qkv_hf_name hf_model_names[] = {
+const qkv_hf_name qkv_bert_model_names[] = {
     {"embeddings.word_embeddings", "token_embd", NULL},
     {"embeddings.position_embeddings", "position_embd", NULL},
     {"embeddings.token_type_embeddings", "token_types", NULL},
@@ -80,7 +83,7 @@ static const char *const hf_ignored[] = {
     NULL,
 };
 
-static int hf_configure(qkv_hf_config *config, qkv_error *err) {
+int qkv_bert_configure(qkv_hf_config *config, qkv_error *err) {
     int64_t n_types = 2;
     const int found = qkv_hf_take_int(config, "type_vocab_size", 1, 1 << 20, &n_types, err);
     if (found < 0) return found;
@@ -95,15 +98,16 @@ static const qkv_hf_class hf_classes[] = {
 };
 
 static const qkv_hf hf = {
+    .next = &qkv_hf_roberta,
     .architectures = hf_architectures,
     .classes = hf_classes,
     .prefix = "bert.",
     .block = "encoder.layer.",
-    .layer_names = hf_layer_names,
-    .model_names = hf_model_names,
+    .layer_names = qkv_bert_layer_names,
+    .model_names = qkv_bert_model_names,
     .settings = hf_settings,
     .ignored = hf_ignored,
-    .configure = hf_configure,
+    .configure = qkv_bert_configure,
     .plain_names = 1,
     .plain_output = 1,
 };
@@ -120,7 +124,7 @@ const qkv_family qkv_family_bert = {
                       QKV_HAS(LAYER_OUT_NORM) | QKV_HAS(LAYER_OUT_NORM_BIAS),
     .layer_optional = QKV_HAS(QKV) | QKV_HAS(QKV_BIAS),
     .model_required = QKV_HAS_MODEL(TOKEN_EMBD) | QKV_HAS_MODEL(POSITION_EMBD) |
-                      QKV_HAS_MODEL(TOKEN_TYPES) | QKV_HAS_MODEL(EMBD_NORM) |
-                      QKV_HAS_MODEL(EMBD_NORM_BIAS),
+                      QKV_HAS_MODEL(EMBD_NORM) | QKV_HAS_MODEL(EMBD_NORM_BIAS),
+    .model_optional = QKV_HAS_MODEL(TOKEN_TYPES),
     .hf = &hf,
 };

@@ -197,9 +197,14 @@ typedef struct qkv_family {
      * has the last word where the family reads it. */
     int parallel;
     int bidirectional; /* no causal mask, unless the key attention.causal says so */
-    int has_no_logits; /* an encoder: its output is the last layer's resid_post */
-    /* Where there is a window: every n-th layer sees everything; 0: no layer does. */
-    int window_period;
+    /* An encoder: its output is the final norm's, or without one the last layer's resid_post. */
+    int has_no_logits;
+    /* Where there is a window: every n-th layer sees everything; 0: no layer does. The first of them is
+     * layer n - 1, or layer 0. */
+    int window_period, full_layer_first;
+    /* The file's number counts keys on both sides of a query, half of them on each. */
+    int window_both_sides;
+    int first_unnormed; /* the first layer's attention has no norm before it */
     /* Layers with a window turn by a base of their own, unscaled: rope.freq_base_swa, or this where the
      * file does not say it; 0: the base of the others. */
     int local_rope;
@@ -280,7 +285,10 @@ typedef struct qkv_family {
     X(apertus)                                                                                     \
     X(exaone4)                                                                                     \
     X(phimoe)                                                                                      \
-    X(bert)
+    X(bert)                                                                                        \
+    X(modern_bert)                                                                                 \
+    X(eurobert)                                                                                    \
+    X(nomic_bert)
 
 #define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;
 QKV_FAMILY_LIST(QKV_FAMILY_DECLARE)

@@ -133,9 +133,10 @@ static int stands_for(const qkv_hf *hf, const char *architecture) {
 static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_error *err) {
     qkv_text known = {0};
     for (int i = 0; qkv_family_get(i); i++) {
-        const qkv_hf *hf = qkv_family_get(i)->hf;
-        for (const char *const *a = hf ? hf->architectures : NULL; a && *a; a++)
-            qkv_text_printf(&known, "%s%s", known.length ? ", " : "", *a);
+        for (const qkv_hf *hf = qkv_family_get(i)->hf; hf; hf = hf->next) {
+            for (const char *const *a = hf->architectures; *a; a++)
+                qkv_text_printf(&known, "%s%s", known.length ? ", " : "", *a);
+        }
     }
     for (const qkv_hf_wrapper *w = qkv_hf_wrappers; w->architecture; w++)
         qkv_text_printf(&known, ", %s", w->architecture);
@@ -148,9 +149,10 @@ static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_
 
 const qkv_hf_class *qkv_hf_class_find(const char *model_type) {
     for (int i = 0; qkv_family_get(i); i++) {
-        const qkv_hf *hf = qkv_family_get(i)->hf;
-        for (const qkv_hf_class *c = hf ? hf->classes : NULL; c && c->model_type; c++) {
-            if (strcmp(c->model_type, model_type) == 0) return c;
+        for (const qkv_hf *hf = qkv_family_get(i)->hf; hf; hf = hf->next) {
+            for (const qkv_hf_class *c = hf->classes; c->model_type; c++) {
+                if (strcmp(c->model_type, model_type) == 0) return c;
+            }
         }
     }
     return NULL;
@@ -191,9 +193,11 @@ static int find_family(qkv_hf_config *config, qkv_error *err) {
                         "%s: architectures does not name the kind of model this is", config->path);
     for (int i = 0; qkv_family_get(i); i++) {
         const qkv_family *family = qkv_family_get(i);
-        if (!family->hf || !stands_for(family->hf, name)) continue;
+        const qkv_hf *hf = family->hf;
+        while (hf && !stands_for(hf, name)) hf = hf->next;
+        if (!hf) continue;
         config->family = family;
-        config->hf = family->hf;
+        config->hf = hf;
         for (const char *const *a = config->hf->architectures; *a; a++) {
             if (strcmp(*a, name) == 0) config->architecture = *a;
         }
@@ -240,9 +244,10 @@ static int take_any_int(qkv_hf_config *config, const char *const *names, int no_
     X(n_layer, "block_count", 1, "num_hidden_layers", "n_layer", "n_layers", "num_layers")         \
     X(n_ctx, "context_length", 1, "max_position_embeddings", "n_positions", "n_ctx",               \
       "max_sequence_length")                                                                       \
-    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd", "n_embed")                           \
-    X(n_ff, "feed_forward_length", 0, "intermediate_size", "n_inner", "ffn_hidden_size")           \
-    X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head")                          \
+    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd", "n_embed", "dim")                    \
+    X(n_ff, "feed_forward_length", 0, "intermediate_size", "n_inner", "ffn_hidden_size",           \
+      "hidden_dim")                                                                                \
+    X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head", "n_heads")               \
     X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv")
 
 #define EXPERT_INTS(X)                                                                             \

@@ -37,7 +37,8 @@ typedef struct qkv_tensor_maker {
     const qkv_st_tensor **sources;
     size_t n_sources;
     int32_t n_head, n_kv_head;
-    float *values; /* instead of sources */
+    int64_t n_skipped; /* rows */
+    float *values;     /* instead of sources */
 } qkv_tensor_maker;
 
 struct qkv_maker_kind {
@@ -54,6 +55,7 @@ extern const qkv_maker_kind qkv_maker_copy;      /* as it is */
 extern const qkv_maker_kind qkv_maker_transpose; /* the last two axes; vectors as they are */
 extern const qkv_maker_kind qkv_maker_plus_one;  /* 1 + w, as F32 */
 extern const qkv_maker_kind qkv_maker_stack;     /* several of one shape, outermost first */
+extern const qkv_maker_kind qkv_maker_skip_rows; /* without the first n_skipped rows */
 /* Rows of the queries, key and value of each group after another, to all queries, keys, values. */
 extern const qkv_maker_kind qkv_maker_ungroup;
 /* The first or the second half of the rows of each matrix of [E, 2F, D]. */
@@ -117,17 +119,23 @@ enum qkv_hf_window {
     QKV_HF_WINDOW_USE = 2,    /* use_sliding_window */
     QKV_HF_WINDOW_FIRST = 4,  /* max_window_layers */
     QKV_HF_WINDOW_PERIOD = 8, /* sliding_window_pattern */
-    QKV_HF_WINDOW_TYPES = 16  /* layer_types */
+    QKV_HF_WINDOW_TYPES = 16, /* layer_types */
+    /* local_attention, of both sides, except in every global_attn_every_n_layers-th layer from the first */
+    QKV_HF_WINDOW_LOCAL = 32
 };
 
 struct qkv_hf {
     const char *const *architectures; /* as config.json calls them; ends with NULL */
     const qkv_hf_class *classes;      /* ends with {NULL} */
+    const struct qkv_hf *next;        /* another kind of directory of the same family, or NULL */
     const char *prefix;               /* of all tensors but the output's, optional in files */
+    const char *other_prefix;         /* what stands there in other files, or NULL */
     const char *block;                /* what stands before a layer's number */
     const char *activation;           /* the setting that names it; NULL: hidden_act */
     const char *epsilon;              /* the norm's, where it has a name of its own */
     double fixed_epsilon;             /* the norm's, where the class reads no setting */
+    /* RoPE's bases, where they have names of their own: of all layers, and of those with a window. */
+    const char *rope_base, *local_base;
     const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
     const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
     const char *window_architecture;  /* the only one that has a window; NULL: all */
@@ -174,6 +182,7 @@ struct qkv_hf_config {
     const qkv_family *family;
     const qkv_hf *hf;
     int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_ctx;
+    int64_t first_position;                     /* the first that a token has */
     int tied;                                   /* 1, 0, or -1: not said */
     float *rope_freqs, *rope_long, *rope_short; /* divisors of the frequencies, or NULL */
     size_t n_divisors;

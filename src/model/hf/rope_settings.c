@@ -20,7 +20,8 @@ typedef struct rope {
     int64_t dims;
 } rope;
 
-/* Most classes read the first name; those that may turn a part of the channels, one of the others. */
+/* Most classes read the first name; those that may turn a part of the channels, one of the others. The
+ * classes with two bases have names of their own for them outside of RoPE's object. */
 static const char *const base_names[] = {"rope_theta", "rotary_emb_base", NULL};
 static const char *const part_names[] = {"partial_rotary_factor", "rotary_pct", "rope_pct", NULL};
 
@@ -40,7 +41,9 @@ static int take_any_float(qkv_hf_config *config, const char *const *names, int n
 
 static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
     const int n = r->config->hf->partial_rotary ? 3 : 1;
-    int found = take_any_float(from, base_names, n, &r->base, err);
+    const char *const own[] = {r->config->hf->rope_base, NULL};
+    const int is_outside = from == r->config;
+    int found = take_any_float(from, *own && is_outside ? own : base_names, n, &r->base, err);
     if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
     r->has_part |= found > 0;
     return found < 0 ? found : QKV_OK;
@@ -65,10 +68,20 @@ static int take_local(rope *r, json_t *parameters, qkv_error *err) {
 static int find_scaling(rope *r, qkv_error *err) {
     int status = take_numbers(r->config, r, err);
     if (status != QKV_OK) return status;
+    const char *local =
+        r->config->hf->local_base ? r->config->hf->local_base : "rope_local_base_freq";
     if (r->config->family->local_rope)
-        status = qkv_hf_take_float(r->config, "rope_local_base_freq", 1, 1e12, &r->local_base, err);
+        status = qkv_hf_take_float(r->config, local, 1, 1e12, &r->local_base, err);
     if (status < 0) return status;
     json_t *old = qkv_hf_take(r->config, "rope_scaling");
+    if (r->config->hf->local_base && old && !qkv_hf_says_nothing(old)) {
+        json_decref(old);
+        return qkv_fail(
+            err, QKV_ERR_UNSUPPORTED,
+            "%s: rope_scaling, which here scales RoPE in layers with a window too, is not "
+            "supported",
+            r->config->path);
+    }
     json_t *all = qkv_hf_take(r->config, "rope_parameters");
     json_t *used = old && !qkv_hf_says_nothing(old) ? old : all;
     status = used && !json_is_object(used)

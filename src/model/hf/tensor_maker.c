@@ -170,6 +170,29 @@ static void make_ungroup(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, vo
 
 const qkv_maker_kind qkv_maker_ungroup = {plan_ungroup, make_ungroup};
 
+/* ---- a table without its first rows ---- */
+
+static int plan_skip(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_error *err) {
+    const qkv_st_tensor *t = r->sources[0];
+    int status = plan_like(t, out, err);
+    if (status != QKV_OK) return status;
+    if (t->n_dims != 2) return fail_shape(t, "a table was expected", err);
+    if (out->ne[1] <= r->n_skipped)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "tensor %.100s has %lld rows, and the first %lld are not used", t->name,
+                        (long long)out->ne[1], (long long)r->n_skipped);
+    out->size -= out->size / (size_t)out->ne[1] * (size_t)r->n_skipped;
+    out->ne[1] -= r->n_skipped;
+    return QKV_OK;
+}
+
+static void make_skip(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
+    const qkv_st_tensor *source = r->sources[0];
+    memcpy(out, source->data + (source->size - t->size), t->size);
+}
+
+const qkv_maker_kind qkv_maker_skip_rows = {plan_skip, make_skip};
+
 /* ---- gate and up in one, half and half ---- */
 
 static int plan_rows(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_error *err) {

@@ -52,8 +52,8 @@ static qkv_st_tensor *find_with(const binder *b, const char *prefix, const char 
 
 /* PREFIX NAME, or NAME alone: some files leave the prefix out. */
 static qkv_st_tensor *find_source(const binder *b, const char *name) {
-    const char *const plain[] = {b->config->hf->prefix ? b->config->hf->prefix : "model.", "",
-                                 NULL};
+    const qkv_hf *hf = b->config->hf;
+    const char *const plain[] = {hf->prefix ? hf->prefix : "model.", "", hf->other_prefix, NULL};
     qkv_st_tensor *t = NULL;
     for (const char *const *p = b->config->wrapper ? qkv_hf_text_prefixes : plain; *p && !t; p++)
         t = find_with(b, *p, name);
@@ -152,7 +152,8 @@ static int bind_name(binder *b, const qkv_maker_kind *kind, const char *from, co
                      qkv_error *err) {
     qkv_tensor_maker maker = {.kind = kind ? kind : &qkv_maker_copy,
                               .n_head = (int32_t)b->config->n_head,
-                              .n_kv_head = (int32_t)b->config->n_kv_head};
+                              .n_kv_head = (int32_t)b->config->n_kv_head,
+                              .n_skipped = b->config->first_position};
     int status = find_sources(b, &maker, from, err);
     if (status != QKV_OK || maker.n_sources == 0) {
         free((void *)maker.sources);
@@ -252,6 +253,7 @@ static int bind_tied(binder *b, qkv_st_tensor *head, qkv_error *err) {
 }
 
 static int bind_output(binder *b, qkv_error *err) {
+    if (b->config->family->has_no_logits) return QKV_OK;
     qkv_st_tensor *head = find_source(b, "lm_head.weight");
     if (b->config->tied == 1) return head ? bind_tied(b, head, err) : QKV_OK;
     if (b->config->tied == 0 && !head && !b->config->hf->plain_output)

@@ -18,8 +18,8 @@ typedef struct window {
     uint8_t *flags;               /* n_layer */
 } window;
 
-static int has_by_rule(int64_t period, int64_t il) {
-    return period == 0 || (il + 1) % period != 0;
+static int has_by_rule(const qkv_family *family, int64_t period, int64_t il) {
+    return period == 0 || (il + !family->full_layer_first) % period != 0;
 }
 
 static int reads(const window *w, int setting) {
@@ -30,7 +30,14 @@ static int take_numbers(window *w, qkv_error *err) {
     qkv_hf_config *config = w->config;
     int use = 1;
     w->period = config->family->window_period;
-    int found = qkv_hf_take_limit(config, "sliding_window", 1 << 30, &w->width, err);
+    int found;
+    if (reads(w, QKV_HF_WINDOW_LOCAL)) {
+        found = qkv_hf_take_int(config, "local_attention", 1, 1 << 30, &w->width, err);
+        if (found < 0) return found;
+        found = qkv_hf_take_int(config, "global_attn_every_n_layers", 1, 4096, &w->period, err);
+        return found < 0 ? found : QKV_OK;
+    }
+    found = qkv_hf_take_limit(config, "sliding_window", 1 << 30, &w->width, err);
     if (found >= 0 && reads(w, QKV_HF_WINDOW_USE))
         found = qkv_hf_take_bool(config, "use_sliding_window", &use, err);
     if (found >= 0 && reads(w, QKV_HF_WINDOW_PERIOD))
@@ -68,7 +75,7 @@ static int write_window(const window *w, qkv_error *err) {
     int any = 0, by_rule = 1;
     for (int64_t il = 0; il < config->n_layer; il++) {
         any |= w->flags[il];
-        by_rule &= w->flags[il] == has_by_rule(config->family->window_period, il);
+        by_rule &= w->flags[il] == has_by_rule(config->family, config->family->window_period, il);
     }
     if (any && !by_rule && config->family->rope_skip_period)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
@@ -90,7 +97,7 @@ int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err) {
     int status = take_numbers(&w, err);
     json_t *types = reads(&w, QKV_HF_WINDOW_TYPES) ? qkv_hf_take(config, "layer_types") : NULL;
     for (int64_t il = 0; il < config->n_layer && w.width; il++)
-        w.flags[il] = (uint8_t)(il >= w.first && has_by_rule(w.period, il));
+        w.flags[il] = (uint8_t)(il >= w.first && has_by_rule(config->family, w.period, il));
     if (status == QKV_OK && types) status = read_types(&w, types, err);
     if (status == QKV_OK) status = write_window(&w, err);
     json_decref(types);

@@ -160,7 +160,12 @@ static int parse_layers(qkv_cursor *c, qkv_selector *where) {
             qkv_cursor_begin(c, ".[{=");
             return qkv_cursor_fail(c, QKV_ERR_PLAN, "%s has no layer; leave out '@...'", name);
         }
-        if (!hp->has_logits)
+        const int is_there =
+            where->site == QKV_SITE_FINAL_NORM ? hp->has_final_norm : hp->has_logits;
+        if (!is_there && hp->has_final_norm)
+            return qkv_cursor_fail(c, QKV_ERR_PLAN,
+                                   "this model has no %s; its output is final_norm", name);
+        if (!is_there)
             return qkv_cursor_fail(c, QKV_ERR_PLAN,
                                    "this model has no %s; its output is resid_post@%d", name,
                                    hp->n_layer - 1);
