@@ -50,7 +50,11 @@ EOF
 
 The same model in two safetensors files (`llama_gqa/hf-sharded`) and in BF16 (`qwen3/hf-bf16`) is compared too. The
 window of `mistral` is only in its directory: llama.cpp's format has no key for it. `qkv convert` writes a key that
-qkv reads.
+qkv reads. llama.cpp has no `gpt_neo`, `gptj`, `opt`, `codegen` and `persimmon`: their GGUF files are written by `qkv
+convert`, under these names, and read by qkv alone.
+
+The slopes of ALiBi in `mpt` are those that `alibi_bias_max` asks for, as in llama.cpp and in the program that trained
+these models; transformers' class takes 8 whatever the config says.
 
 Of models for images and text the language part is opened, and a notice names the other parts:
 `Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Idefics3ForConditionalGeneration`,
@@ -66,7 +70,7 @@ Activations are SiLU, GELU, exact or in its tanh form, ReLU and its square, whic
 `gelu_new`, `relu2`, ...), and xIELU in Apertus.
 
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
-in width; ALiBi; multi-head latent attention.
+in width; multi-head latent attention.
 
 ## Quantised weights
 

@@ -65,11 +65,8 @@ typedef struct qkv_model_info {
         has_segments;  /* 1: tokens after the first separator are of a second segment, as in BERT */
     const char *label; /* what figures call it: its name for `qkv pull`, else `name` */
     const char *weights_type; /* of most of the parameters: "IQ2_XXS", "F16" */
-<<<<<<< HEAD
-    int32_t chunk; /* tokens of a chunk, of which a query sees its own up to itself; 0 = none */
-=======
     int32_t has_final_norm;   /* 1: there is a norm after the last layer */
->>>>>>> routers-land
+    int32_t chunk; /* tokens of a chunk, of which a query sees its own up to itself; 0 = none */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging

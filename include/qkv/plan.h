@@ -63,7 +63,7 @@ extern "C" {
     X(V, "v", "T,G,d", "values")                                                                   \
     X(Q_ROT, "q_rot", "T,H,d", "queries after RoPE")                                               \
     X(K_ROT, "k_rot", "T,G,d", "keys after RoPE")                                                  \
-    X(SCORES, "scores", "H,T,T", "scaled and soft-capped scores, before mask and softmax")         \
+    X(SCORES, "scores", "H,T,T", "scaled, soft-capped, with ALiBi's bias; before mask and softmax") \
     X(PATTERN, "pattern", "H,T,T", "attention weights, after the softmax")                         \
     X(Z, "z", "T,H,d", "pattern times v, per query head")                                          \
     X(ATTN_OUT, "attn_out", "T,D", "what attention adds to the residual stream")                   \

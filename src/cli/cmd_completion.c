@@ -102,7 +102,7 @@ typedef struct named_value {
     const char *words;
 } named_value;
 
-/* Pictures and tables of a command: those of all its variants. A test holds them to what there is. */
+/* Pictures and tables of a command: those of all its variants. A test holds all to what there is. */
 static const named_value NAMED[] = {
     {"patch", "metric", VALUE_WORDS, NULL, "logit_diff:|logit:|prob:|kl"},
     {"lens", "picture", VALUE_WORDS, NULL, "top|answer|rank|logit|heads|blocks"},
@@ -116,6 +116,8 @@ static const named_value NAMED[] = {
     {"weights", "table", VALUE_WORDS, NULL, "top|heads|singular|eigen|pairs"},
     {"roles", "picture", VALUE_WORDS, NULL, "labels|scores"},
     {"roles", "table", VALUE_WORDS, NULL, "top|heads|repeats"},
+    {"patch", "site", VALUE_LIST, NULL,
+     "resid_pre|attn_out|mlp_out|resid_post|z|q|k|v|q_in|k_in|v_in"},
     {NULL, "metrics", VALUE_LIST, print_metrics, NULL},
     {NULL, "metric", VALUE_LIST, print_metrics, NULL},
     {NULL, "targets", VALUE_LIST, print_sites, NULL},

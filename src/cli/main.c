@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/recipe.h"
 #include "qkv/error.h"
+#include "qkv/study.h"
 #include "qkv/version.h"
 
 #define CLI_COMMAND_LIST(X)                                                                        \
@@ -125,7 +126,21 @@ void cli_nearest_command(qkv_nearest *near, const char *group) {
     }
 }
 
+/* The command whose name was `word` in earlier versions, or NULL. */
+static const char *renamed(const char *word) {
+    const char *name;
+    for (size_t i = 0; (name = qkv_study_kind_name(i)); i++) {
+        qkv_study_kind kind = {.size = sizeof kind};
+        if (qkv_study_get_kind(name, &kind, NULL) == QKV_OK && kind.former &&
+            strcmp(kind.former, word) == 0)
+            return kind.command;
+    }
+    return NULL;
+}
+
 int cli_fail_command(const char *group, const char *word, qkv_error *err) {
+    const char *now = group ? NULL : renamed(word);
+    if (now) return cli_usage(err, "there is no command '%s' any more: it is 'qkv %s'", word, now);
     qkv_nearest near = qkv_nearest_of(word, strlen(word));
     cli_nearest_command(&near, group);
     if (!group) qkv_nearest_try(&near, "--version");

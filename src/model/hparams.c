@@ -104,6 +104,30 @@ static float default_attn_scale(const qkv_model *model) {
     return 1.0f / sqrtf((float)hp->largest.head_dim);
 }
 
+/* Of n heads, a power of two, head i (from 1) has the slope 2^-(e i/n), e being the exponent of the last.
+ * Of other numbers the largest power of two below has these; the rest has every other slope, from the first
+ * on, of twice as many heads. */
+float qkv_score_slope(const qkv_hparams *hp, int32_t il, int32_t head) {
+    const int32_t n_head = qkv_layer_shape_of(hp, il)->n_head;
+    int32_t n = 1;
+    if (hp->alibi_exponent == 0) return 0;
+    while (2 * n <= n_head) n *= 2;
+    const double place = head < n ? head + 1 : head - n + 0.5;
+    return (float)exp2(-(double)hp->alibi_exponent * place / n);
+}
+
+static int read_alibi(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    const int status =
+        read_factor(model, QKV_KEY_ALIBI, model->family->alibi_exponent, &hp->alibi_exponent, err);
+    if (status != QKV_OK || model->family->position != QKV_POSITION_ALIBI) return status;
+    if (hp->alibi_exponent == 0)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: %s.%s is missing or 0: without ALiBi nothing says where tokens are",
+                        model->file->path, model->family->name, qkv_family_key_name(QKV_KEY_ALIBI));
+    return QKV_OK;
+}
+
 static int read_factors(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     float embedding = model->family->embedding_sqrt ? sqrtf((float)hp->n_embd) : 1;
@@ -122,6 +146,26 @@ static int read_factors(qkv_model *model, qkv_error *err) {
         status = read_factor(model, QKV_KEY_LOGIT_SCALE, 1, &hp->logit_scale, err);
     if (model->family->logit_scale_divides && hp->logit_scale > 0)
         hp->logit_scale = 1 / hp->logit_scale;
+    return status;
+}
+
+/* A part that the family has, unless the file says that it is not there. */
+static int read_absence(const qkv_model *model, int key, int32_t *absent, qkv_error *err) {
+    char name[128];
+    int present = 1;
+    if (!reads(model, key)) return QKV_OK;
+    name_key(model, key, name);
+    const int found = qkv_gguf_bool(model->file, name, &present, err);
+    *absent = !present;
+    return found < 0 ? found : QKV_OK;
+}
+
+static int read_absences(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    int status = read_absence(model, QKV_KEY_LINEAR_BIASES, &hp->no_linear_biases, err);
+    if (status == QKV_OK)
+        status = read_absence(model, QKV_KEY_NORM_WEIGHTS, &hp->no_norm_weights, err);
+    if (status == QKV_OK) status = read_absence(model, QKV_KEY_HEAD_NORMS, &hp->no_head_norms, err);
     return status;
 }
 
@@ -443,6 +487,8 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = read_factors(model, err);
     if (status == QKV_OK) status = read_temperature(model, err);
     if (status == QKV_OK) status = read_bare_norms(model, err);
+    if (status == QKV_OK) status = read_absences(model, err);
+    if (status == QKV_OK) status = read_alibi(model, err);
     if (status == QKV_OK) status = read_flags(model, err);
     if (status == QKV_OK) status = read_activation(model, err);
     return status == QKV_OK ? qkv_rope_read(model, err) : status;

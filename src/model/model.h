@@ -98,26 +98,24 @@ typedef struct qkv_hparams {
     int32_t has_logits;
     int32_t has_final_norm;
     int32_t has_sink; /* a learned sink takes part in the softmax */
+    /* What the family has and the file says that it does without. */
+    int32_t no_linear_biases, no_norm_weights, no_head_norms;
     qkv_activation activation;
-<<<<<<< HEAD
     int32_t parallel;   /* attention and feed-forward read the same input */
-    int32_t window;     /* a query sees this many keys, itself included; 0 = all */
-    int32_t is_chunked; /* the window is a chunk: a query sees the keys of its own, up to itself */
-=======
-    int32_t parallel;      /* attention and feed-forward read the same input */
-    int32_t window;        /* a query sees this many keys, itself included; of an encoder, on
+    int32_t window;     /* a query sees this many keys, itself included; of an encoder, on
                             * either side; 0 = all */
->>>>>>> routers-land
+    int32_t is_chunked; /* the window is a chunk: a query sees the keys of its own, up to itself */
     int32_t window_period; /* every n-th layer sees all; 0: none does */
     uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;
     float attn_scale;                  /* usually 1/sqrt(d) */
     float attn_softcap, logit_softcap; /* 0 = none */
-    float head_clamp;                  /* q, k and v stay within ± this; 0 = no limit */
     qkv_temperature temperature;
     int32_t
         has_bare_head_norms; /* queries and keys are normalised without weights where they turn */
     qkv_xielu *xielu;        /* of each layer, or NULL */
+    float alibi_exponent;    /* scores have a bias by distance, see qkv_score_slope; 0: none */
+    float head_clamp;        /* q, k and v stay within ± this; 0 = no limit */
     float embedding_scale, residual_scale, logit_scale; /* factors */
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
@@ -135,6 +133,9 @@ int32_t qkv_layer_group(const qkv_layer_shape *shape);
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
 /* The first key that a query of a layer sees. */
 int64_t qkv_layer_first_key(const qkv_model *model, int32_t il, int64_t query);
+/* ALiBi: what is added to the score of a head for each token that the key comes after its query, which is
+ * negative for earlier ones: slope · (key - query). 0: none. */
+float qkv_score_slope(const qkv_hparams *hp, int32_t il, int32_t head);
 /* Which of hp.rope a layer turns by; -1 where it does not turn. */
 int qkv_layer_rope(const qkv_model *model, int32_t il);
 /* Whether queries of a layer have a temperature. */

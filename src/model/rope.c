@@ -246,6 +246,7 @@ int qkv_rope_read(qkv_model *model, qkv_error *err) {
                          ? QKV_ROPE_HALVES
                          : model->family->rope_pairs;
     if (model->family->position == QKV_POSITION_LEARNED) return describe(model, "learned", 0, err);
+    if (model->family->position == QKV_POSITION_ALIBI) return describe(model, "alibi", 0, err);
 
     qkv_rope *all = &hp->rope[QKV_ROPE_GLOBAL], *local = &hp->rope[QKV_ROPE_LOCAL];
     const int64_t width = hp->largest.head_dim;

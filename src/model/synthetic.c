@@ -251,6 +251,10 @@ static void set_metadata(writer *w) {
     if (w->family->position == QKV_POSITION_ROPE)
         set_number(w, "rope.dimension_count", hp->rope[QKV_ROPE_GLOBAL].dims);
     char key[128];
+    if (w->family->keys & QKV_READS(ALIBI)) {
+        snprintf(key, sizeof key, "%s.%s", w->family->name, qkv_family_key_name(QKV_KEY_ALIBI));
+        gguf_set_val_f32(w->header, key, 8);
+    }
     snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", w->family->name,
              w->family->norm == QKV_NORM_RMS ? "rms_" : "");
     gguf_set_val_f32(w->header, key, 1e-5f);

@@ -63,7 +63,8 @@ static part fused_part(const qkv_model *model, int32_t il, int slot, int fused) 
 
 static int is_reordered(int slot) {
     return slot == QKV_LAYER_Q || slot == QKV_LAYER_Q_BIAS || slot == QKV_LAYER_Q_NORM ||
-           slot == QKV_LAYER_K || slot == QKV_LAYER_K_BIAS || slot == QKV_LAYER_K_NORM;
+           slot == QKV_LAYER_Q_NORM_BIAS || slot == QKV_LAYER_K || slot == QKV_LAYER_K_BIAS ||
+           slot == QKV_LAYER_K_NORM || slot == QKV_LAYER_K_NORM_BIAS;
 }
 
 static part layer_part(const qkv_model *model, int32_t il, int slot) {

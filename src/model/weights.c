@@ -148,6 +148,10 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
 static int bind_ones(qkv_model *model, struct ggml_tensor **out, const char *name,
                      const char *shape, int32_t layer, qkv_error *err) {
     const qkv_hparams *hp = &model->hp;
+    qkv_gguf_tensor t;
+    if (qkv_gguf_find_tensor(model->file, name, &t))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s is there, of a norm without weights",
+                        model->file->path, name);
     struct ggml_tensor *tensor =
         ggml_new_tensor_1d(model->tensors, GGML_TYPE_F32,
                            qkv_hparams_dimension(hp, qkv_layer_shape_of(hp, layer), shape[0]));
@@ -180,6 +184,18 @@ static int has_weight(const qkv_model *model, int il, int slot) {
     qkv_gguf_tensor t;
     name_weight(model->family, il, slot, name);
     return qkv_gguf_find_tensor(model->file, name, &t);
+}
+
+/* Does the file say that it does without this weight, which the family has? Of a norm ones take its
+ * place. */
+static int is_absent(const qkv_hparams *hp, const char *name) {
+    const int is_norm = strstr(name, "norm.") != NULL, is_bias = strstr(name, ".bias") != NULL;
+    if (strstr(name, "attn_q_norm.") || strstr(name, "attn_k_norm.")) return hp->no_head_norms;
+    return is_norm ? hp->no_norm_weights : is_bias && hp->no_linear_biases;
+}
+
+static int is_norm_weight(const char *name) {
+    return strstr(name, "norm.weight") != NULL;
 }
 
 /* What the layer must have: some weights stand in for others, where the family knows both. */
@@ -228,7 +244,9 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
         name_weight(family, il, i, name);
         const char *shape = qkv_family_layer_slot(family, i).shape;
         struct ggml_tensor **out = &model->layers[il].w[i];
-        int status = ones & bit
+        const int absent = is_absent(&model->hp, name);
+        if (absent && (model->hp.no_head_norms || !is_norm_weight(name))) continue;
+        int status = absent || ones & bit
                          ? bind_ones(model, out, name, shape, il, err)
                          : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
@@ -243,7 +261,9 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
         if (!((family->model_required | family->model_optional | family->model_ones) & bit))
             continue;
         qkv_weight_slot slot = qkv_family_model_slot(i);
-        int status = family->model_ones & bit
+        const int absent = is_absent(&model->hp, slot.name);
+        if (absent && !is_norm_weight(slot.name)) continue;
+        int status = absent || family->model_ones & bit
                          ? bind_ones(model, &model->w[i], slot.name, slot.shape, -1, err)
                          : bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
                                      (family->model_required & bit) != 0, err);

@@ -242,6 +242,8 @@ static int add_score_facts(const head_view *view, json_t *facts, qkv_error *err)
         has_sink ? qkv_model_sink(view->request.model, view->layer, view->head, &sink, err)
                  : QKV_OK;
     qkv_json_put(facts, "soft_cap", json_real(view->request.info->attn_softcap));
+    qkv_json_put(facts, "slope",
+                 json_real(qkv_head_slope(view->request.model, view->layer, view->head)));
     qkv_json_put(facts, "sink", has_sink ? json_real(sink) : json_null());
     qkv_json_put(facts, "factors", list_factors(view));
     return status;

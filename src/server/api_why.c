@@ -1,6 +1,7 @@
 /*
  * POST /api/why: why a query looks at a key. The score is a sum over channels, q_rot · k_rot times the
- * scale, before the soft-cap; what each channel adds is told before and after the edits. And which
+ * scale, before the soft-cap; what each channel adds is told before and after the edits, and what the
+ * distance adds where the model has ALiBi. And which
  * tokens the head would write for that key's value (qkv/head_output.h).
  */
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "qkv/next.h"
 #include "server/limits.h"
 #include "server/request_plan.h"
+#include "study/head_scores.h"
 
 enum { DEFAULT_TOP = 10 };
 
@@ -83,6 +85,10 @@ static json_t *describe_score(const cell *c, size_t variant) {
     return json_pack("{s:o, s:o}", "score", qkv_json_real(sum), "channels", channels);
 }
 
+static double bias_of(const cell *c) {
+    return qkv_head_slope(c->request.model, c->layer, c->head) * (double)(c->key - c->query);
+}
+
 /* ---- what is written ---- */
 
 static int list_writes(const cell *c, size_t variant, json_t **out, qkv_error *err) {
@@ -117,11 +123,11 @@ static int send_cell(const cell *c, qkv_reply *reply, qkv_error *err) {
     }
     return qkv_reply_json(
         reply,
-        json_pack("{s:o, s:o, s:f, s:f, s:o, s:o, s:o}", "before", describe_score(c, 0), "after",
-                  has_edits ? describe_score(c, 1) : json_null(), "scale",
-                  c->request.info->attn_scale, "soft_cap", c->request.info->attn_softcap, "writes",
-                  writes, "writes_after", after ? after : json_null(), "edits",
-                  qkv_request_plan_changes(c->result)),
+        json_pack("{s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o}", "before", describe_score(c, 0),
+                  "after", has_edits ? describe_score(c, 1) : json_null(), "scale",
+                  c->request.info->attn_scale, "soft_cap", c->request.info->attn_softcap, "bias",
+                  bias_of(c), "writes", writes, "writes_after", after ? after : json_null(),
+                  "edits", qkv_request_plan_changes(c->result)),
         err);
 }
 

@@ -29,6 +29,7 @@ int qkv_figure_scores_new(figure_scores **out, const qkv_figure *fig, const qkv_
     if (qkv_figure_is_watched(fig)) return QKV_OK;
     all->window = qkv_model_window(model, fig->layer);
     all->has_sink = info->has_sink;
+    all->slope = qkv_head_slope(model, fig->layer, fig->head);
     return info->has_sink ? qkv_model_sink(model, fig->layer, fig->head, &all->sink, err) : QKV_OK;
 }
 

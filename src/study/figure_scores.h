@@ -33,6 +33,7 @@ typedef struct figure_scores {
     float **maps; /* per prompt: [T, T], scaled, not capped, unedited; NULL: no panel needs them */
     double softcap; /* 0: none */
     double sink;    /* learned */
+    double slope;   /* of ALiBi; 0: none */
     int has_sink;
     int32_t causal, window;
 } figure_scores;
@@ -48,8 +49,8 @@ int qkv_figure_scores_take(qkv_figure *fig, qkv_session *session, size_t prompt,
 /* ---- head_scores.c ---- */
 
 /* Captures the scores of a head, -1: of all, before the cap: what was captured (of variant 1 where there
- * is a cap, of the baseline where there is none) goes through qkv_scores_uncap. */
+ * is a cap, of the baseline where there is none) goes through qkv_scores_plain, which takes away the bias, too. */
 int qkv_scores_capture(qkv_plan *plan, int32_t layer, int32_t head, double softcap, qkv_error *err);
-void qkv_scores_uncap(float *to, const float *from, size_t n, double softcap);
+void qkv_scores_plain(float *to, const float *from, size_t n_tokens, double softcap, double slope);
 
 #endif

@@ -5,6 +5,8 @@
  * times 2^-40 makes every score so small that the cap is the identity to the last bits (tanh x = x -
  * x³/3 ...), and a power of two changes no digit of q, nor of any product and sum on the way: the
  * captured scores times 2^40 are those that were capped.
+ *
+ * A bias by distance (ALiBi) is not a product and is taken away: a page adds it again. No family has both.
  */
 #include "study/head_scores.h"
 
@@ -12,6 +14,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "model/model.h"
 #include "run/run.h"
 #include "study/figure_scores.h"
 
@@ -31,9 +34,15 @@ int qkv_scores_capture(qkv_plan *plan, int32_t layer, int32_t head, double softc
     return qkv_plan_add_variant(plan, text, NULL, err);
 }
 
-void qkv_scores_uncap(float *to, const float *from, size_t n, double softcap) {
-    for (size_t i = 0; i < n; i++) {
-        to[i] = softcap != 0 ? (float)((double)from[i] * TINY_INVERSE) : from[i];
+double qkv_head_slope(const qkv_model *model, int32_t layer, int32_t head) {
+    return layer < 0 || head < 0 ? 0 : (double)qkv_score_slope(&model->hp, layer, head);
+}
+
+void qkv_scores_plain(float *to, const float *from, size_t n_tokens, double softcap, double slope) {
+    for (size_t i = 0; i < n_tokens * n_tokens; i++) {
+        const double distance = (double)(i % n_tokens) - (double)(i / n_tokens);
+        const double product = (double)from[i] - slope * distance;
+        to[i] = (float)(softcap != 0 ? product * TINY_INVERSE : product);
     }
 }
 
@@ -59,7 +68,8 @@ int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens
         status =
             qkv_fail(err, QKV_ERR_BACKEND, "the run did not return scores of layer %d", (int)layer);
     if (status == QKV_OK)
-        qkv_scores_uncap(out, found.data, n_tokens * n_tokens, info->attn_softcap);
+        qkv_scores_plain(out, found.data, n_tokens, info->attn_softcap,
+                         qkv_head_slope(model, layer, head));
     qkv_result_free(result);
     qkv_plan_free(plan);
     return status;

@@ -1,6 +1,6 @@
 /*
  * A head's scores before the soft-cap, and which edits are factors of them. With both, maps can be
- * made at any factor without another run: weights = softmax(mask + cap(factor * score)).
+ * made at any factor without another run: weights = softmax(mask + cap(factor * score) + bias).
  *
  * A score is linear in q and in k, before RoPE and after it. So a factor of q or k in the head's own
  * layer is a factor of its scores.
@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The unedited scores of a query head, scaled, not capped and not masked: `out` has room for n_tokens *
+/* ALiBi's slope of a head, of which the bias of a cell is slope * (key - query); 0: none, or no single head. */
+double qkv_head_slope(const qkv_model *model, int32_t layer, int32_t head);
+
+/* The unedited scores of a query head, scaled, not capped, not masked and without bias: `out` has room for n_tokens *
  * n_tokens, a row for each query. */
 int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens,
                             int32_t layer, int32_t head, float *out, qkv_error *err);

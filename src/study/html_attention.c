@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "study/figure_scores.h"
+#include "study/head_scores.h"
 #include "study/html_page.h"
 
 static int32_t place_at(const int32_t *list, size_t i) {
@@ -27,12 +28,16 @@ json_t *qkv_html_attention_prompt(int64_t id, const qkv_own_prompt *prompt) {
 
 /* null where there is no single map. */
 static int add_heads(json_t *list, const html_places *places, const html_map *map,
-                     const qkv_tensor *found, double softcap, float *values, qkv_error *err) {
+                     const qkv_tensor *found, const qkv_model *model, int32_t layer, float *values,
+                     qkv_error *err) {
     const size_t n = map->rows * map->cols;
+    const double softcap = qkv_model_get_info(model)->attn_softcap;
     for (size_t h = 0; h < places->n_heads; h++) {
         const int32_t head = place_at(places->heads, h);
         const int there = found->data && head >= 0;
-        if (there) qkv_scores_uncap(values, found->data + (size_t)head * n, n, softcap);
+        if (there)
+            qkv_scores_plain(values, found->data + (size_t)head * n, map->rows, softcap,
+                             qkv_head_slope(model, layer, head));
         if (qkv_json_push(list, there ? qkv_html_map_json(map, HTML_F32) : json_null()) != 0)
             return qkv_fail_memory(err);
     }
@@ -67,8 +72,8 @@ int qkv_html_attention_add(json_t *entry, const html_places *places, size_t laye
             qkv_result_get(result, info->attn_softcap != 0, QKV_SITE_SCORES, number, &found);
     }
     if (status == QKV_OK)
-        status = add_heads(json_object_get(entry, "scores"), places, &map, &found,
-                           info->attn_softcap, values, err);
+        status = add_heads(json_object_get(entry, "scores"), places, &map, &found, model, number,
+                           values, err);
     qkv_result_free(result);
     qkv_plan_free(plan);
     free(values);
@@ -78,7 +83,7 @@ int qkv_html_attention_add(json_t *entry, const html_places *places, size_t laye
 json_t *qkv_html_attention(const html_places *places, const qkv_model *model,
                            const char *const names[2], json_t *prompts) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    json_t *windows = json_array(), *sinks = json_array();
+    json_t *windows = json_array(), *sinks = json_array(), *slopes = json_array();
     for (size_t l = 0; l < places->n_layers; l++) {
         const int32_t layer = place_at(places->layers, l);
         qkv_json_push(windows, json_integer(layer < 0 ? 0 : qkv_model_window(model, layer)));
@@ -87,11 +92,13 @@ json_t *qkv_html_attention(const html_places *places, const qkv_model *model,
             const int has_sink = info->has_sink && layer >= 0 && head >= 0;
             double sink = NAN;
             const int status = has_sink ? qkv_model_sink(model, layer, head, &sink, NULL) : QKV_OK;
+            qkv_json_push(slopes, qkv_json_exact(qkv_head_slope(model, layer, head)));
             qkv_json_push(sinks, status == QKV_OK ? qkv_json_exact(sink) : NULL);
         }
     }
     json_t *named = names[0] ? json_pack("[s, s]", names[0], names[1]) : json_null();
-    return json_pack("{s:b, s:o, s:I, s:o, s:o, s:o, s:o}", "causal", info->causal, "softcap",
+    return json_pack("{s:b, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "causal", info->causal, "softcap",
                      qkv_json_exact(info->attn_softcap), "heads", (json_int_t)places->n_heads,
-                     "windows", windows, "sinks", sinks, "names", named, "prompts", prompts);
+                     "windows", windows, "sinks", sinks, "slopes", slopes, "names", named,
+                     "prompts", prompts);
 }

@@ -328,14 +328,15 @@ static json_t *describe_storage(const map_store *store) {
 static json_t *describe(const qkv_figure *fig, const figure_maps *maps) {
     const figure_scores *all = fig->scores;
     return json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "type", "maps", "kind", qkv_figure_kind_name(fig->kind), "site", qkv_site_name(fig->site),
         "rows", (json_int_t)fig->rows, "cols", (json_int_t)fig->cols, "layer", (int)fig->layer,
         "head", (int)fig->head, "causal", all->causal, "window", (int)all->window, "softcap",
         qkv_json_exact(all->softcap), "sink",
-        all->has_sink ? qkv_json_exact(all->sink) : json_null(), "look", describe_look(fig),
-        "row_names", qkv_html_texts((const char *const *)fig->row_names, fig->n_row_names),
-        "storage", describe_storage(&maps->store), "prompts", describe_prompts(fig, maps), "panels",
+        all->has_sink ? qkv_json_exact(all->sink) : json_null(), "slope",
+        qkv_json_exact(all->slope), "look", describe_look(fig), "row_names",
+        qkv_html_texts((const char *const *)fig->row_names, fig->n_row_names), "storage",
+        describe_storage(&maps->store), "prompts", describe_prompts(fig, maps), "panels",
         describe_panels(fig, maps), "maps", write_maps(&maps->store));
 }
 

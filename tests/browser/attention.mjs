@@ -27,5 +27,5 @@ export const figureData = (file) => partsOf(file, 'maps')[0];
 export function headOf(data, prompt = 0) {
     const { tokens, scores } = data.prompts[prompt];
     return new attention.ScoredHead({ n: tokens.length, scores: attention.decodeMap(data.maps[scores]), causal: data.causal,
-                                      window: data.window, softcap: data.softcap, sink: data.sink });
+                                      window: data.window, softcap: data.softcap, sink: data.sink, slope: data.slope });
 }

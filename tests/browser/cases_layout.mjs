@@ -192,6 +192,20 @@ export async function case_captions_apart(stage) {
     assert.equal(await page.textContent('.panel-lines .panel-note'), '', 'all lines are drawn');
 }
 
+// What an edit changes is seen beside what was there before, without scrolling, also where the overview takes much room.
+export async function case_both_maps_seen(stage) {
+    const server = await stage.serve(['-m', randomModel(stage.file('models'), MANY_HEADS)]);
+    for (const [width, height] of SIZES) {
+        const page = await stage.open(server.url, { hash: `#tok=${tokenIds(14)}&l=3&h=1&e=q@3.h1=scale:0.5&gn=0`, viewport: { width, height } });
+        const [before, after] = await page.evaluate(() =>
+            ['before', 'after'].map((name) => document.querySelector(`.panel-${name} .map`).getBoundingClientRect().toJSON()));
+        assert.ok(after.left >= before.right && after.top === before.top, `${width}: one beside the other`);
+        assert.ok(after.right <= width && after.bottom <= height, `${width}: on the first screen, not down to ${after.bottom}`);
+        assert.ok(after.width >= 200, `${width}: a map of ${after.width} pixels`);
+        await page.context().close();
+    }
+}
+
 // Pointing at heads, tokens and cells, and pinning: nothing else on the page moves.
 export async function case_still_while_pointing(stage) {
     const server = await stage.serve(['-p', PROMPT]);

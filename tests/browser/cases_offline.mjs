@@ -166,7 +166,7 @@ export async function case_offline_numbers_in_browser(stage) {
             const shown = await page.evaluate(({ data, eps }) => {
                 const { tokens, scores } = data.prompts[0], n = tokens.length;
                 const own = new window.ScoredHead({ n, scores: window.decodeMap(data.maps[scores]), causal: data.causal, window: data.window,
-                                                    softcap: data.softcap, sink: data.sink });
+                                                    softcap: data.softcap, sink: data.sink, slope: data.slope });
                 return [...own.weights([{ axis: 'query', eps, tokens: null }], new Float32Array(n * n))];
             }, { data, eps });
             const wanted = enginePattern(stage, { model: ['-m', model], prompt: ['--tokens', ids], layer: 1, head: 1, edits: `q@1.h1=scale:${eps}` });

@@ -1,5 +1,5 @@
 // The numbers of pages in files against the engine's, for every family of models and the whole range of factors: soft-caps,
-// learned sinks, windows, models without RoPE, encoders, shared keys. No browser: attention.js runs in node.
+// learned sinks, windows, ALiBi, models without RoPE, encoders, shared keys. No browser: attention.js runs in node.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -14,7 +14,7 @@ const FACTORS = [0, 1e-10, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1, 1.1, 2, 3.3,
 function tolerance(head, eps) {
     let most = 0;
     for (const score of head.scores) most = Math.max(most, Math.abs(score));
-    return 3e-7 * Math.max(1, Math.abs(eps) * most);
+    return 3e-7 * Math.max(1, Math.abs(eps) * most + head.slope * head.n);
 }
 
 function largestDifference(a, b) {
@@ -25,7 +25,7 @@ function largestDifference(a, b) {
 }
 
 // One model, layer and head: the page's maps for factors of q, of k, of both, and of some tokens. `effects`: how far off
-// they would be without the cap and the sink, so that a model that hardly has them proves nothing.
+// they would be without the cap, the sink and the bias, so that a model that hardly has them proves nothing.
 function compareHead(stage, model, layer, head, tokens, effects) {
     const file = stage.file('figure.html'), ids = tokens.join(',');
     const place = `@${layer}.h${head}`;
@@ -45,11 +45,11 @@ function compareHead(stage, model, layer, head, tokens, effects) {
     qkv(['run', '-m', model, '--tokens', ids, '-q', ...variants.flatMap((text) => ['--variant', text]),
          '--capture', `pattern${place}`, '-o', result]);
     const { tensors } = readSafetensors(fs.readFileSync(result));
-    const uncapped = headOf({ ...data, softcap: 0 }), unsunk = headOf({ ...data, sink: null });
+    const uncapped = headOf({ ...data, softcap: 0 }), unsunk = headOf({ ...data, sink: null }), unbiased = headOf({ ...data, slope: 0 });
     let worst = 0;
     expected.forEach(({ eps, factors }, i) => {
         const wanted = tensors[`v${i + 1}/pattern.${layer}`];
-        for (const [name, without] of [['softcap', uncapped], ['sink', unsunk]]) {
+        for (const [name, without] of [['softcap', uncapped], ['sink', unsunk], ['slope', unbiased]]) {
             effects[name] = Math.max(effects[name], largestDifference(without.weights(factors, out), wanted.values));
         }
         own.weights(factors, out, share);
@@ -65,18 +65,20 @@ function compareHead(stage, model, layer, head, tokens, effects) {
 }
 
 export async function case_offline_numbers(stage) {
-    const families = fs.readdirSync(vectors).filter((name) => fs.existsSync(path.join(vectors, name, 'model.gguf')));
+    const families = fs.readdirSync(vectors).filter((name) => fs.existsSync(path.join(vectors, name, 'hf')));
     assert.ok(families.length > 20);
-    const seen = { softcap: 0, sink: 0, window: 0, bidirectional: 0 };
+    const seen = { softcap: 0, sink: 0, slope: 0, window: 0, bidirectional: 0 };
     for (const family of families) {
-        const model = path.join(vectors, family, family === 'mistral' ? 'hf' : 'model.gguf');
+        const file = path.join(vectors, family, 'model.gguf');
+        const model = family === 'mistral' || !fs.existsSync(file) ? path.join(vectors, family, 'hf') : file;
         const { tokens } = JSON.parse(fs.readFileSync(path.join(vectors, family, 'expect.json'))).prompts[0];
         let worst = 0;
-        const effects = { softcap: 0, sink: 0 };
+        const effects = { softcap: 0, sink: 0, slope: 0 };
         for (const [layer, head] of [[0, 1], [1, 2]]) worst = Math.max(worst, compareHead(stage, model, layer, head, tokens, effects));
         const data = figureData(stage.file('figure.html'));
         seen.softcap += data.softcap > 0 && effects.softcap > 0.05;
         seen.sink += data.sink !== null && effects.sink > 0.05;
+        seen.slope += data.slope > 0 && effects.slope > 0.05;
         seen.window += data.window > 0;
         seen.bidirectional += !data.causal;
         console.log(`${family}: ${worst.toFixed(3)} of what is allowed`);

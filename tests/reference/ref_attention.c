@@ -88,6 +88,22 @@ static void temper(const ref_pass *p, int il, double *q) {
 static void dot_scores(const ref_pass *p, int il, double *scores, const double *q, const double *k,
                        const double *early);
 
+static double bias(const ref_model *m, int h, int query, int key);
+
+/* With ALiBi queries after place `last` have the bias that they would have there. */
+static double *move_bias(const ref_pass *p, int il, const double *q, const double *k,
+                         const double *early, int last) {
+    const ref_model *m = p->m;
+    double *scores = ref_new_doubles((size_t)m->H * (size_t)p->T * (size_t)p->T);
+    dot_scores(p, il, scores, q, k, early);
+    const ref_view s = ref_view_of(m, QKV_SITE_SCORES, p->T, scores);
+    for (int h = 0; h < m->H; h++)
+        for (int i = last + 1; i < p->T; i++)
+            for (int j = 0; j < p->T; j++)
+                *ref_at(&s, h, i, j) += bias(m, h, last, j) - bias(m, h, i, j);
+    return scores;
+}
+
 static double *move_scores(const ref_pass *p, int il, const double *q_rot, const double *k,
                            const double *early) {
     const ref_model *m = p->m;
@@ -95,6 +111,7 @@ static double *move_scores(const ref_pass *p, int il, const double *q_rot, const
     const ref_edit *e = NULL;
     for (size_t i = 0; i < p->n_edits; i++)
         if (p->edits[i].op == REF_MASK_CACHE && ref_has(p->edits[i].layers, il)) e = &p->edits[i];
+    if (e && m->last_slope > 0) return move_bias(p, il, q_rot, k, early, (int)e->a + (int)e->b - 1);
     if (!e || !r) return NULL;
     const size_t row = (size_t)m->H * (size_t)m->d;
     const int half = m->turned / 2, adjacent = m->family->pairs == REF_ADJACENT;
@@ -189,6 +206,22 @@ static void norm_seen(const ref_pass *p, double *x, ref_norm norm) {
     }
 }
 
+/* ---- ALiBi ---- */
+
+/* As the paper has it: for n = 2^k heads the slopes are a geometric series that begins with its ratio. For
+ * other n those of the next smaller 2^k, and after them every other one of those of 2^(k + 1). */
+static double slope(const ref_model *m, int n, int h) {
+    int power = 1;
+    while (power * 2 <= n) power *= 2;
+    if (power == n) return pow(pow(2, -m->last_slope / n), h + 1);
+    return h < power ? slope(m, power, h) : slope(m, 2 * power, 2 * (h - power));
+}
+
+/* What a query adds to the score of a key by the distance between them. */
+static double bias(const ref_model *m, int h, int query, int key) {
+    return m->last_slope > 0 ? slope(m, m->H, h) * (key - query) : 0;
+}
+
 /* ---- weights ---- */
 
 /* `early` are keys without edits by query; may be NULL. */
@@ -206,21 +239,17 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
                 const ref_view *kv = is_plain ? &plain : &late;
                 double sum = 0;
                 for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(kv, h, j, c);
-                *ref_at(&s, h, i, j) = ref_capped(sum * m->score_scale, m->score_cap);
+                *ref_at(&s, h, i, j) =
+                    ref_capped(sum * m->score_scale, m->score_cap) + bias(m, h, i, j);
             }
 }
 
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
-<<<<<<< HEAD
     int begin = window && i >= window ? i - window + 1 : 0;
     if (p->m->family->chunked && window) begin = i / window * window;
-    return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
-=======
-    const int begin = window && i >= window ? i - window + 1 : 0;
     if (!p->m->family->encoder) return (ref_range){begin, i + 1};
     return (ref_range){begin, window && i + window < p->T ? i + window : p->T};
->>>>>>> routers-land
 }
 
 /* A sink takes its share of a row and has no column. */

@@ -161,7 +161,8 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 
 int ref_can_move(const ref_model *m, const ref_edit *e) {
     for (int il = 0; il < m->n_layer && !m->family->norm_after_turning; il++)
-        if (ref_has(e->layers, il) && m->layers[il].rope) return !m->family->encoder;
+        if (ref_has(e->layers, il) && (m->layers[il].rope || m->last_slope > 0))
+            return !m->family->encoder;
     return 0;
 }
 

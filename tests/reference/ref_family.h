@@ -24,7 +24,7 @@ typedef enum ref_norm_place {
 
 /* Which channels of a head turn together. */
 typedef enum ref_pairs {
-    REF_NO_TURNING, /* positions are learned vectors */
+    REF_NO_TURNING, /* positions are learned vectors, or a bias of scores */
     REF_HALVES,     /* i and i + n/2 */
     REF_ADJACENT,   /* 2i and 2i + 1 */
     REF_REORDERED   /* halves; in the file the rows of W_q and W_k lie so that they are adjacent */
@@ -78,6 +78,7 @@ typedef struct ref_family {
     int bare_norms;     /* norms of the residual stream have no weights: ones */
     int sigmoid_router; /* experts are weighed by the sigmoid of their score, not by a softmax */
     int keeps_shares;   /* the best experts keep their shares of a softmax over all */
+    int last_slope;     /* ALiBi: the last of 2^n heads has the slope 2^-this; 0: none */
     int encoder;        /* every token sees every other; no logits */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;

@@ -104,7 +104,7 @@ static ref_norm bare_norm(source_file *f) {
 }
 
 static ref_norm need_norm(source_file *f, const char *name) {
-    if (f->model->family->bare_norms) return bare_norm(f);
+    if (f->model->bare_norms) return bare_norm(f);
     const ref_norm norm = load_norm(f, name, f->model->D);
     if (!norm.weight) give_up("missing", name);
     return norm;
@@ -186,7 +186,7 @@ static void load_norms_before(source_file *f, ref_layer *l) {
     const ref_norm first = m->family->bare_start && f->il == 0 ? none : need_norm(f, "attn_norm");
     l->attn_before = second.weight ? second : first;
     l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
-    if (m->family->bare_norms) l->ffn_before = bare_norm(f);
+    if (m->bare_norms) l->ffn_before = bare_norm(f);
     if (!l->ffn_before.weight && m->parallel) l->ffn_before = first;
     if (!l->ffn_before.weight) give_up("missing", "ffn_norm");
 }
@@ -247,6 +247,16 @@ static void read_xielu(const source_file *f, ref_layer *l) {
     l->xielu[3] = listed(f, "xielu.eps");
 }
 
+/* Layers with a window may be listed. */
+static int has_window(const source_file *f) {
+    const int every = f->model->family->full_every;
+    const int64_t id = find_key(f, "attention.sliding_window_pattern");
+    if (id >= 0 && gguf_get_kv_type(f->gguf, id) == GGUF_TYPE_ARRAY)
+        return ((const int8_t *)gguf_get_arr_data(f->gguf, id))[f->il];
+    if (f->model->family->full_from && f->il % f->model->family->full_from == 0) return 0;
+    return !every || (f->il + 1) % every != 0;
+}
+
 /* The first layers may have none, and of the others every n-th. */
 static int has_experts(const source_file *f) {
     const int first = key_int(f, "leading_dense_block_count", 0);
@@ -262,9 +272,7 @@ static void load_layer(source_file *f, int window) {
     load_norms(f, l);
     load_attention(f, l);
     has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
-    const int is_full = (family->full_every && nth % family->full_every == 0) ||
-                        (family->full_from && f->il % family->full_from == 0);
-    if (!is_full) l->window = family->half_windows ? window / 2 + 1 : window;
+    if (has_window(f)) l->window = family->half_windows ? window / 2 + 1 : window;
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;
@@ -310,6 +318,7 @@ static void read_shape(source_file *f) {
     m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
     m->turned = key_int(f, "rope.dimension_count", m->d);
+    m->bare_norms = !key_flag(f, "norm_weights", !m->family->bare_norms);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
 }
@@ -323,6 +332,7 @@ static void read_factors(source_file *f) {
                                  0);
     m->score_scale = key_double(f, "attention.scale", 1 / sqrt(m->d));
     m->score_cap = key_double(f, "attn_logit_softcapping", 0);
+    m->last_slope = key_double(f, "attention.max_alibi_bias", family->last_slope);
     m->head_limit = key_double(f, "attention.clamp_kqv", 0);
     m->embedding_scale = key_double(f, "embedding_scale", family->sqrt_embedding ? sqrt(m->D) : 1);
     m->residual_scale = key_double(f, "residual_scale", 1);
@@ -369,7 +379,7 @@ static void read_ends(source_file *f) {
     m->position_embd = load(f, "position_embd.weight", context * (size_t)m->D);
     if (types) m->token_type = load(f, "token_types.weight", (size_t)ggml_nelements(types));
     m->embd_norm = load_end_norm(f, "token_embd_norm");
-    m->output_norm = m->family->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
+    m->output_norm = m->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
     if (m->family->encoder) return;
     if (!m->output_norm.weight) give_up("missing", "output_norm");
     m->output = (ref_linear){load(f, "output.weight", table), load(f, "output.bias", (size_t)m->V)};

@@ -67,10 +67,12 @@ typedef struct ref_model {
     double temperature; /* queries are multiplied by 1 + this · ln(1 + floor(position / step)) */
     int temperature_step;
     int parallel;
+    int bare_norms; /* norms of the residual stream have no weights: ones */
     ref_activation activation;
     double norm_epsilon;
     double score_scale, score_cap; /* cap 0 = none */
-    double head_limit;             /* of q, k and v, on both sides; 0 = none */
+    double last_slope; /* ALiBi: 2^-this is the slope of the last of 2^n heads; 0: none */
+    double head_limit; /* of q, k and v, on both sides; 0 = none */
     double embedding_scale, residual_scale;
     double logit_scale, logit_cap;
     int turned; /* channels of a head that turn, from the first */

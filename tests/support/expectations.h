@@ -23,6 +23,8 @@ enum {
     X(apertus, HAS_GGUF | GENERATES)                                                               \
     X(arcee, HAS_GGUF | GENERATES)                                                                 \
     X(bert, HAS_GGUF)                                                                              \
+    X(bloom, HAS_GGUF | GENERATES)                                                                 \
+    X(codegen, GENERATES)                                                                          \
     X(cohere, HAS_GGUF | GENERATES)                                                                \
     X(cohere2, HAS_GGUF | GENERATES)                                                               \
     X(distilbert, HAS_GGUF)                                                                        \
@@ -38,10 +40,12 @@ enum {
     X(glm4_moe, HAS_GGUF | GENERATES)                                                              \
     X(gpt2, HAS_GGUF | GENERATES)                                                                  \
     X(gpt_bigcode, HAS_GGUF | GENERATES)                                                           \
+    X(gpt_neo, GENERATES)                                                                          \
     X(gpt_neox, HAS_GGUF | GENERATES)                                                              \
     X(gpt_neox_seq, HAS_GGUF | GENERATES)                                                          \
     X(gpt_oss, HAS_GGUF | GENERATES)                                                               \
     X(gpt_oss_yarn, HAS_GGUF | GENERATES)                                                          \
+    X(gptj, GENERATES)                                                                             \
     X(granite, HAS_GGUF | GENERATES)                                                               \
     X(granitemoe, HAS_GGUF | GENERATES)                                                            \
     X(hunyuan_v1_dense, HAS_GGUF | GENERATES)                                                      \
@@ -55,11 +59,14 @@ enum {
     X(mistral, HAS_GGUF | GENERATES)                                                               \
     X(mixtral, HAS_GGUF | GENERATES)                                                               \
     X(modernbert, HAS_GGUF)                                                                        \
+    X(mpt, HAS_GGUF | GENERATES)                                                                   \
     X(nomic_bert, HAS_GGUF)                                                                        \
     X(olmo, HAS_GGUF | GENERATES)                                                                  \
     X(olmo2, HAS_GGUF | GENERATES)                                                                 \
     X(olmo3, HAS_GGUF | GENERATES)                                                                 \
     X(olmoe, HAS_GGUF | GENERATES)                                                                 \
+    X(opt, GENERATES)                                                                              \
+    X(persimmon, GENERATES)                                                                        \
     X(phi, HAS_GGUF | GENERATES)                                                                   \
     X(phi3, HAS_GGUF | GENERATES)                                                                  \
     X(phimoe, GENERATES)                                                                           \

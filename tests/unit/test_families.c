@@ -19,6 +19,7 @@
 #include "support/judge.h"
 #include "support/scratch.h"
 #include "support/stretched.h"
+#include "support/without_tensors.h"
 
 /* LONG: two blocks of queries, the second not full. */
 enum { T = JUDGE_TOKENS, LONG = 300 };
@@ -231,6 +232,33 @@ static void heads_within_a_limit(void **state) {
     check_family(keyed_model(vector_model("olmoe"), &limit, 1), 2);
 }
 
+/* ---- other shapes ---- */
+
+/* ALiBi. Numbers of heads that are not a power of two, slopes that end elsewhere; heads within a limit. */
+static void biases_by_distance(void **state) {
+    (void)state;
+    static const int heads[] = {6, 3, 12};
+    const model_key limit = {"attention.clamp_kqv", MODEL_KEY_FLOAT, 1.1};
+    for (int i = 0; i < 3; i++) {
+        const model_key keys[] = {{"attention.head_count", MODEL_KEY_INT, heads[i]},
+                                  {"attention.head_count_kv", MODEL_KEY_INT, heads[i]},
+                                  {"attention.max_alibi_bias", MODEL_KEY_FLOAT, 16}};
+        check_family(keyed_model(vector_model("bloom"), keys, 2), 3 + i);
+        check_family(keyed_model(vector_model("mpt"), keys, 3), 4 + i);
+    }
+    check_family(keyed_model(vector_model("mpt"), &limit, 1), 6);
+}
+
+/* What a family has and a file may do without. */
+static void parts_that_are_absent(void **state) {
+    (void)state;
+    check_family(model_without(vector_model("opt"), "*.bias", "*norm*", "linear_biases"), 1);
+    check_family(model_without(vector_model("opt"), "*norm.*", NULL, "norm_weights"), 2);
+    check_family(
+        model_without(vector_model("persimmon"), "*attn_[qk]_norm.*", NULL, "attention.head_norms"),
+        3);
+}
+
 /* ---- experts ---- */
 
 /* What no folder sets: experts in groups, shares that are not brought to a sum of 1. */
@@ -406,6 +434,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
                                            cmocka_unit_test(windows_turn_unscaled),
                                        cmocka_unit_test(heads_within_a_limit),
+                                       cmocka_unit_test(biases_by_distance),
+                                       cmocka_unit_test(parts_that_are_absent),
                                        cmocka_unit_test(an_encoder_has_no_logits),
                                        cmocka_unit_test(experts_have_no_neurons),
                                        cmocka_unit_test(other_routers),

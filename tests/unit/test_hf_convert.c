@@ -35,8 +35,8 @@ static const char *const extra_keys[] = {".vocab_size",
 /* Keys of heads that are not converted, and of a norm that the model does not have. */
 static const char *const left_out[] = {".classifier.pooling_type", ".classifier.activation",
                                        "modern-bert.attention.layer_norm_rms_epsilon", NULL};
-/* The converter writes 2048 whatever the config says. */
-static const char *const other_keys[] = {"falcon.context_length", NULL};
+/* The converter writes 2048 whatever the config says; and the width of the model where it says nothing. */
+static const char *const other_keys[] = {"falcon.context_length", "bloom.context_length", NULL};
 
 static int ends_in(const char *name, const char *const *list) {
     for (; *list; list++) {

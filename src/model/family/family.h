@@ -30,7 +30,9 @@
     X(V, "attn_v.weight", "DU")                                                                    \
     X(V_BIAS, "attn_v.bias", "U")                                                                  \
     X(Q_NORM, "attn_q_norm.weight", "d")                                                           \
+    X(Q_NORM_BIAS, "attn_q_norm.bias", "d")                                                        \
     X(K_NORM, "attn_k_norm.weight", "d")                                                           \
+    X(K_NORM_BIAS, "attn_k_norm.bias", "d")                                                        \
     X(SINKS, "attn_sinks.weight", "H")                                                             \
     X(O, "attn_output.weight", "ZD")                                                               \
     X(O_BIAS, "attn_output.bias", "D")                                                             \
@@ -129,6 +131,9 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
     X(EXPERT_PERIOD, "interleave_moe_layer_step")                                                  \
     X(LATER_LAYERS, "nextn_predict_layers")                                                        \
     X(YARN_LOG, "rope.scaling.yarn_log_multiplier")                                                \
+    X(LINEAR_BIASES, "linear_biases")                                                              \
+    X(NORM_WEIGHTS, "norm_weights")                                                                \
+    X(HEAD_NORMS, "attention.head_norms")                                                          \
     X(SHARED_KV, "attention.shared_kv_layers")
 
 #define QKV_KEY_ENUM(id, key) QKV_KEY_##id,
@@ -137,7 +142,13 @@ enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };
 #define QKV_READS(id) (UINT32_C(1) << QKV_KEY_##id)
 
 typedef enum qkv_norm_kind { QKV_NORM_RMS, QKV_NORM_LAYER } qkv_norm_kind;
-typedef enum qkv_position_kind { QKV_POSITION_ROPE, QKV_POSITION_LEARNED } qkv_position_kind;
+/* How a model knows the order of tokens: by turning queries and keys, by learned vectors that are added
+ * to the embeddings, or by a bias of the scores (ALiBi). */
+typedef enum qkv_position_kind {
+    QKV_POSITION_ROPE,
+    QKV_POSITION_LEARNED,
+    QKV_POSITION_ALIBI
+} qkv_position_kind;
 typedef enum qkv_activation {
     QKV_ACT_SILU,
     QKV_ACT_GELU_TANH,
@@ -209,6 +220,7 @@ typedef struct qkv_family {
      * file does not say it; 0: the base of the others. */
     int local_rope;
     float local_base;
+    float alibi_exponent;    /* of the last slope, where the file does not say it (hparams.c) */
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
     int rope_in_windows;     /* where some layers have a window, the others do not turn */
     int norm_after_rope;     /* queries and keys are normalised after RoPE, and edited after that */
@@ -278,6 +290,13 @@ typedef struct qkv_family {
     X(ernie4_5)                                                                                    \
     X(arcee)                                                                                       \
     X(glm4)                                                                                        \
+    X(gpt_neo)                                                                                     \
+    X(gptj)                                                                                        \
+    X(opt)                                                                                         \
+    X(codegen)                                                                                     \
+    X(persimmon)                                                                                   \
+    X(bloom)                                                                                       \
+    X(mpt)                                                                                         \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
     X(mistral3)                                                                                    \

@@ -196,6 +196,6 @@ const qkv_family qkv_family_llama4 = {
     .model_required = QKV_HAS_MODEL_ENDS,
     .model_optional = QKV_HAS_MODEL(OUTPUT) | QKV_HAS_MODEL(ROPE_FREQS),
     .keys = QKV_READS(EXPERTS) | QKV_READS(SHARED_EXPERTS) | QKV_READS(EXPERT_PERIOD) |
-            QKV_READS(TEMPERATURE),
+            QKV_READS(TEMPERATURE) | QKV_READS(HEAD_NORMS),
     .hf = &hf,
 };

@@ -243,11 +243,11 @@ static int take_any_int(qkv_hf_config *config, const char *const *names, int no_
 #define COMMON_INTS(X)                                                                             \
     X(n_layer, "block_count", 1, "num_hidden_layers", "n_layer", "n_layers", "num_layers")         \
     X(n_ctx, "context_length", 1, "max_position_embeddings", "n_positions", "n_ctx",               \
-      "max_sequence_length")                                                                       \
-    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd", "n_embed", "dim")                    \
+      "max_sequence_length", "max_seq_len", "seq_length")                                          \
+    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd", "n_embed", "dim", "d_model")         \
     X(n_ff, "feed_forward_length", 0, "intermediate_size", "n_inner", "ffn_hidden_size",           \
-      "hidden_dim")                                                                                \
-    X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head", "n_heads")               \
+      "hidden_dim", "ffn_dim")                                                                     \
+    X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head", "n_heads", "num_heads")  \
     X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv")
 
 #define EXPERT_INTS(X)                                                                             \
@@ -426,6 +426,30 @@ static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_err
     return found < 0 ? found : QKV_OK;
 }
 
+int qkv_hf_apply_object(qkv_hf_config *config, const char *name, const qkv_hf_setting *settings,
+                        qkv_error *err) {
+    json_t *given = qkv_hf_take(config, name), *value;
+    const char *left;
+    if (!given) return QKV_OK;
+    if (!json_is_object(given)) {
+        json_decref(given);
+        return fail_kind(config, name, "an object", err);
+    }
+    qkv_hf_config inner = *config; /* writes where the whole does */
+    inner.settings = qkv_json_copy(given);
+    json_decref(given);
+    int status = inner.settings ? QKV_OK : qkv_fail_memory(err);
+    for (const qkv_hf_setting *s = settings; s->name && status == QKV_OK; s++)
+        status = apply_setting(&inner, s, err);
+    if (status == QKV_OK) {
+        json_object_foreach(inner.settings, left, value) {
+            if (!json_is_null(value)) qkv_hf_ignore(config, name, left);
+        }
+    }
+    json_decref(inner.settings);
+    return status;
+}
+
 static int has_window(const qkv_hf_config *config) {
     const char *only = config->hf->window_architecture;
     return config->hf->window && (!only || strcmp(only, config->architecture) == 0);
@@ -481,7 +505,8 @@ int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err) {
     if (status == QKV_OK) status = read_activation(config, err);
     if (status == QKV_OK) status = read_ties(config, err);
     if (status == QKV_OK && config->family->position == QKV_POSITION_ROPE)
-        status = qkv_hf_rope_read(config, err);
+        status = config->hf->rotary_dim ? qkv_hf_rotary_dim_read(config, err)
+                                        : qkv_hf_rope_read(config, err);
     if (status == QKV_OK) status = apply_settings(config, err);
     return status == QKV_OK ? qkv_hf_check_unused(config, err) : status;
 }

@@ -58,6 +58,9 @@ extern const qkv_maker_kind qkv_maker_stack;     /* several of one shape, outerm
 extern const qkv_maker_kind qkv_maker_skip_rows; /* without the first n_skipped rows */
 /* Rows of the queries, key and value of each group after another, to all queries, keys, values. */
 extern const qkv_maker_kind qkv_maker_ungroup;
+/* Rows of four blocks, each with its quarter of the queries, of the values and of the keys, to all queries,
+ * keys, values. */
+extern const qkv_maker_kind qkv_maker_from_quarters;
 /* The first or the second half of the rows of each matrix of [E, 2F, D]. */
 extern const qkv_maker_kind qkv_maker_first_rows, qkv_maker_second_rows;
 /* Every other column, from the first or the second one on, of [E, D, 2F], as [E, F, D]; of biases
@@ -149,6 +152,7 @@ struct qkv_hf {
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
     int partial_rotary;         /* RoPE may turn a part of the channels */
+    int rotary_dim;             /* this setting says how many, and is the only one of RoPE */
     const char *rotary_width;   /* the setting that says how many, where no share is given */
     int leaves_later_layers; /* layers past the last one predict further tokens, and are left out */
     int fixed_activation;    /* the class does not read its name */
@@ -235,6 +239,12 @@ int qkv_hf_apply_settings(qkv_hf_config *config, const qkv_hf_setting *settings,
 
 /* rope_settings.c: base and scaling of RoPE. */
 int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err);
+/* The same of classes that read rotary_dim and nothing else: the base is 10000. */
+int qkv_hf_rotary_dim_read(qkv_hf_config *config, qkv_error *err);
+
+/* config.c, for `configure`: the settings of an object, as those of the whole. */
+int qkv_hf_apply_object(qkv_hf_config *config, const char *name, const qkv_hf_setting *settings,
+                        qkv_error *err);
 
 /* config.c, for `configure`: query_pre_attn_scalar, written where it is not the usual one. */
 int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err);

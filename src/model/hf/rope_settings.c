@@ -383,3 +383,16 @@ int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err) {
     json_decref(r.scaling.settings);
     return status;
 }
+
+int qkv_hf_rotary_dim_read(qkv_hf_config *config, qkv_error *err) {
+    int64_t dims = 0;
+    const int found = qkv_hf_take_int(config, "rotary_dim", 2, config->head_dim, &dims, err);
+    if (found < 0) return found;
+    if (!found || dims % 2 != 0)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: rotary_dim should say how many channels turn, an even number",
+                        config->path);
+    qkv_hf_set_int(config, "rope.dimension_count", dims);
+    qkv_hf_set_float(config, "rope.freq_base", 10000);
+    return QKV_OK;
+}

@@ -170,6 +170,30 @@ static void make_ungroup(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, vo
 
 const qkv_maker_kind qkv_maker_ungroup = {plan_ungroup, make_ungroup};
 
+/* ---- fused heads, in four blocks ---- */
+
+static int plan_from_quarters(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_error *err) {
+    const qkv_st_tensor *t = r->sources[0];
+    int status = plan_like(t, out, err);
+    if (status != QKV_OK) return status;
+    if (t->n_dims > 2) return fail_shape(t, "a matrix or a vector was expected", err);
+    if (t->shape[0] % 12 != 0)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "tensor %.100s has %lld rows, which are not four blocks of three parts",
+                        t->name, (long long)t->shape[0]);
+    return QKV_OK;
+}
+
+static void make_from_quarters(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
+    static const size_t order[] = {0, 2, 1}; /* query, value, key */
+    const size_t part = t->size / 12;
+    for (size_t i = 0; i < 12; i++)
+        memcpy((unsigned char *)out + (order[i % 3] * 4 + i / 3) * part,
+               r->sources[0]->data + i * part, part);
+}
+
+const qkv_maker_kind qkv_maker_from_quarters = {plan_from_quarters, make_from_quarters};
+
 /* ---- a table without its first rows ---- */
 
 static int plan_skip(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_error *err) {

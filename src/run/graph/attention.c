@@ -35,12 +35,13 @@ static struct ggml_tensor *as_heads(qkv_graph *g, struct ggml_tensor *x, int64_t
 
 /* QK-norm: over each head, by weights that heads share [d] or have of their own [d, heads]; or over
  * all heads together [heads·d]. */
-static struct ggml_tensor *norm_heads(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
-    if (!w || w->ne[0] == x->ne[0]) return qkv_norm(g, w, NULL, x);
+static struct ggml_tensor *norm_heads(qkv_graph *g, qkv_head_norm norm, struct ggml_tensor *x) {
+    if (!norm.weight || norm.weight->ne[0] == x->ne[0])
+        return qkv_norm(g, norm.weight, norm.bias, x);
     struct ggml_tensor *flat =
         ggml_reshape_3d(g->ctx, x, x->ne[0] * x->ne[1], g->n_tokens, g->n_batch);
-    return ggml_reshape_4d(g->ctx, qkv_norm(g, w, NULL, flat), x->ne[0], x->ne[1], g->n_tokens,
-                           g->n_batch);
+    return ggml_reshape_4d(g->ctx, qkv_norm(g, norm.weight, norm.bias, flat), x->ne[0], x->ne[1],
+                           g->n_tokens, g->n_batch);
 }
 
 struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
@@ -83,10 +84,10 @@ static qkv_heads given_heads(qkv_graph *g) {
  * earlier pass have had. */
 static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
                                         struct ggml_tensor *x, struct ggml_tensor *heads,
-                                        struct ggml_tensor *norm, int given) {
+                                        qkv_head_norm norm, int given) {
     if (!given) heads = qkv_rotate_before_norm(g, in, il, heads);
     if (qkv_heads_are_normed_together(g->model, in, il) && !given) {
-        heads = qkv_head_inputs(g, in, il, x, heads, NULL);
+        heads = qkv_head_inputs(g, in, il, x, heads, (qkv_head_norm){0});
         return qkv_clamped(g, norm_heads(g, norm, heads));
     }
     if (!given) heads = qkv_clamped(g, norm_heads(g, norm, heads));
@@ -96,16 +97,18 @@ static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
 static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const int given = g->start == QKV_START_HEADS && il == g->from;
     qkv_heads p = given ? given_heads(g) : project(g, il, qkv_attention_input(g, il, x));
-    p.q = finish_heads(g, QKV_SITE_Q_IN, il, x, p.q, LAYER(g, il, Q_NORM), given);
-    p.k = finish_heads(g, QKV_SITE_K_IN, il, x, p.k, LAYER(g, il, K_NORM), given);
-    p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, NULL, given);
+    const qkv_head_norm q_norm = {LAYER(g, il, Q_NORM), LAYER(g, il, Q_NORM_BIAS)};
+    const qkv_head_norm k_norm = {LAYER(g, il, K_NORM), LAYER(g, il, K_NORM_BIAS)};
+    p.q = finish_heads(g, QKV_SITE_Q_IN, il, x, p.q, q_norm, given);
+    p.k = finish_heads(g, QKV_SITE_K_IN, il, x, p.k, k_norm, given);
+    p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, (qkv_head_norm){0}, given);
     p.q = qkv_tap(g, QKV_SITE_Q, il, p.q);
     p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
     p.v = qkv_tap_shared(g, QKV_SITE_V, il, p.v, &p.plain_v);
     return p;
 }
 
-static int mask_kind(const qkv_graph *g, int32_t il) {
+int qkv_mask_kind(const qkv_graph *g, int32_t il) {
     if (!qkv_layer_window(g->model, il)) return QKV_MASK_FULL;
     if (!g->step || g->step->caches[il * g->n_members]->bounded) return QKV_MASK_WINDOW;
     return QKV_MASK_WINDOW_WIDE;
@@ -134,8 +137,8 @@ static struct ggml_tensor *chunk_mask(qkv_graph *g, int64_t first, int64_t rows,
 /* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
 static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
                                    int64_t keys) {
-    struct ggml_tensor *band = g->in_mask[mask_kind(g, il)];
-    if (g->model->hp.is_chunked && !g->step && mask_kind(g, il) != QKV_MASK_FULL)
+    struct ggml_tensor *band = g->in_mask[qkv_mask_kind(g, il)];
+    if (g->model->hp.is_chunked && !g->step && qkv_mask_kind(g, il) != QKV_MASK_FULL)
         return chunk_mask(g, first, rows, keys);
     if (g->step)
         return ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], (size_t)first * band->nb[1]);
@@ -158,16 +161,18 @@ static int map_is_edited(const qkv_graph *g, int32_t il) {
     return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il);
 }
 
-/* scale · k·q, soft-capped: [keys, rows, H, B] */
+/* scale · k·q, soft-capped, with a bias by distance where the model has one: [keys, rows, H, B] */
 static struct ggml_tensor *scores_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                     qkv_two_ways keys, const qkv_query_block *block) {
+                                     qkv_two_ways keys, const qkv_query_block *block,
+                                     int in_cache) {
     struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys.edited, block)
                                          : qkv_key_product(g, q, keys.edited, block);
     if (keys.plain)
         scores =
             qkv_by_query_scores(g, il, scores, qkv_key_product(g, q, keys.plain, block), block);
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
-    return qkv_softcap(g, scores, g->model->hp.attn_softcap);
+    scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
+    return qkv_score_bias(g, il, scores, block, in_cache);
 }
 
 /* pattern = softmax(scores + mask) for one block of queries. */
@@ -175,9 +180,9 @@ static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, const looked_at 
                                       const qkv_query_block *block) {
     const qkv_part part = {.first_head = (int32_t)block->first_head, .first_row = block->first_row};
     struct ggml_tensor *moved =
-        s->q_in_cache ? scores_of(g, il, s->q_in_cache, s->keys, block) : NULL;
+        s->q_in_cache ? scores_of(g, il, s->q_in_cache, s->keys, block, 1) : NULL;
     struct ggml_tensor *scores =
-        qkv_tap_scores(g, il, scores_of(g, il, s->q, s->keys, block), moved, part);
+        qkv_tap_scores(g, il, scores_of(g, il, s->q, s->keys, block, 0), moved, part);
     struct ggml_tensor *mask = mask_of(g, il, block->first_row, block->rows, block->keys);
     struct ggml_tensor *pattern =
         ggml_soft_max_ext(g->ctx, scores, mask, 1, 0); // [keys, rows, H, B]
@@ -202,7 +207,7 @@ static int z_is_needed(const qkv_graph *g, int32_t il) {
 /* Keys that no query of a block can see are left out, unless an edit of the map may read or write
  * them. That changes no bit of the rest, which may be another variant's of the batch. */
 static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int64_t rows) {
-    if (g->step) return g->step->keys[mask_kind(g, il)];
+    if (g->step) return g->step->keys[qkv_mask_kind(g, il)];
     return g->model->hp.causal && !map_is_edited(g, il) ? g->n_before + first + rows
                                                         : g->n_before + g->n_tokens;
 }

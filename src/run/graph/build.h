@@ -81,8 +81,17 @@ struct ggml_tensor *qkv_by_query_values(qkv_graph *g, int32_t il, struct ggml_te
  * cache that counts within itself; those of recent keys, which move with it, are the same as in the text.
  */
 
-/* q [d, H, T, B] after RoPE, with the queries of such edits turned back; NULL where the layer has no such
- * edit, or no RoPE. */
+/* q [d, H, T, B] after RoPE, with the queries of such edits turned back; as it is where a bias of the scores
+ * stands for positions; NULL where the layer has no such edit, or neither. */
 struct ggml_tensor *qkv_queries_in_cache(qkv_graph *g, int32_t il, struct ggml_tensor *q);
+/* How far a query is ahead in the text of its place in the cache. */
+int64_t qkv_query_ahead(const qkv_graph *g, int64_t b, int32_t il, int32_t head, int64_t query);
+
+/* score_bias.c: the scores of a block [keys, rows, heads, B] with the bias of ALiBi, slope · (key - query),
+ * where the model has one. `in_cache`: of queries at their places in a small cache. */
+struct ggml_tensor *qkv_score_bias(qkv_graph *g, int32_t il, struct ggml_tensor *scores,
+                                   const qkv_query_block *block, int in_cache);
+/* attention.c: the layer's mask, one of QKV_MASK_*. */
+int qkv_mask_kind(const qkv_graph *g, int32_t il);
 
 #endif

@@ -236,8 +236,7 @@ static struct ggml_tensor *turned_copies(qkv_graph *g, const qkv_head_copies *c,
 }
 
 /* What their readers make of the copies: [d, T, n_readers]. */
-static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c,
-                                          struct ggml_tensor *norm) {
+static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c, qkv_head_norm norm) {
     const int32_t il = c->layer;
     struct ggml_tensor *w = LAYER(g, il, QKV), *bias = LAYER(g, il, QKV_BIAS);
     if (!w) {
@@ -253,7 +252,8 @@ static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c,
     x = qkv_rows_matmul(g, w, bias, x, &choice);
     g->row_owners = c->reader_members;
     g->n_row_owners = c->n_readers;
-    x = qkv_norm(g, norm_weights(g, c, norm), NULL, turned_copies(g, c, x));
+    x = qkv_norm(g, norm_weights(g, c, norm.weight), norm_weights(g, c, norm.bias),
+                 turned_copies(g, c, x));
     if (!qkv_heads_are_normed_together(g->model, c->site, il)) x = qkv_clamped(g, x);
     g->row_owners = NULL;
     return x;
@@ -300,7 +300,7 @@ static void keep_input(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tens
 }
 
 struct ggml_tensor *qkv_head_inputs(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
-                                    struct ggml_tensor *heads, struct ggml_tensor *norm) {
+                                    struct ggml_tensor *heads, qkv_head_norm norm) {
     qkv_head_copies *copies = find_copies(g, site, il);
     if ((copies || qkv_graph_keeps(g, site, il)) && !ggml_is_contiguous(x))
         x = ggml_cont(g->ctx, x);

@@ -35,11 +35,16 @@ int qkv_variant_edits_inputs(const qkv_variant *variant);
 /* How many copies a variant of the plan needs at most, in a layer, at the three sites together. */
 int64_t qkv_plan_most_copies(const qkv_plan *plan);
 
+/* The norm of heads: its weights and its biases, either NULL where there are none. */
+typedef struct qkv_head_norm {
+    struct ggml_tensor *weight, *bias;
+} qkv_head_norm;
+
 /* The layer's input x [D, T, B] as a kept tensor of the site; and the projected heads [d, heads, T, B],
  * those replaced that read something else. A group that an edit splits comes back with H instead of G
- * heads. `norm` is the norm of single heads, which heads have had already; NULL: none. */
+ * heads. `norm` is the norm of single heads, which heads have had already. */
 struct ggml_tensor *qkv_head_inputs(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
-                                    struct ggml_tensor *heads, struct ggml_tensor *norm);
+                                    struct ggml_tensor *heads, qkv_head_norm norm);
 
 /* All copies of a graph. */
 int64_t qkv_graph_n_copies(const qkv_graph *g);

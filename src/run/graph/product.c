@@ -11,8 +11,8 @@
 /* Columns of an expert that are packed at a time, by each thread for itself: there are few. */
 #define EXPERT_COLUMNS 64
 
-struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
-                                     int n_from, ggml_custom_op_t run, qkv_product_op how) {
+/* NULL where memory has run out, which the graph remembers. */
+static qkv_product_op *new_op(qkv_graph *g, qkv_product_op how) {
     qkv_product_op *op = qkv_calloc(1, sizeof *op);
     if (!op || !QKV_PUSH(g->products, g->products_capacity, g->n_products, op)) {
         free(op);
@@ -27,8 +27,22 @@ struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct g
         op->dots = how.dots;
         op->choice = how.choice;
     }
+    return op;
+}
+
+struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
+                                     int n_from, ggml_custom_op_t run, qkv_product_op how) {
+    qkv_product_op *op = new_op(g, how);
     struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne[0], ne[1], ne[2], ne[3],
                                               from, n_from, run, GGML_N_TASKS_MAX, op);
+    node->extra = op;
+    return node;
+}
+
+struct ggml_tensor *qkv_product_inplace(qkv_graph *g, struct ggml_tensor *x, ggml_custom_op_t run,
+                                        qkv_product_op how) {
+    qkv_product_op *op = new_op(g, how);
+    struct ggml_tensor *node = ggml_custom_inplace(g->ctx, x, NULL, 0, run, GGML_N_TASKS_MAX, op);
     node->extra = op;
     return node;
 }

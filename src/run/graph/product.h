@@ -90,6 +90,9 @@ struct qkv_product_op {
 /* A product in the graph. Its node leads back to the operation, for those who read the graph. */
 struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
                                      int n_from, ggml_custom_op_t run, qkv_product_op how);
+/* The same of an operation that changes x where it is. */
+struct ggml_tensor *qkv_product_inplace(qkv_graph *g, struct ggml_tensor *x, ggml_custom_op_t run,
+                                        qkv_product_op how);
 /* The next part. */
 int64_t qkv_product_take(qkv_product_op *op);
 /* One head of one token. */

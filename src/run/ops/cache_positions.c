@@ -8,8 +8,7 @@ static int moves(const qkv_edit *edit, int32_t il) {
     return edit->mask.in_cache && qkv_selector_has_layer(&edit->where, il);
 }
 
-/* How far the query of a head is turned back. */
-static int64_t ahead_of(const qkv_graph *g, int64_t b, int32_t il, int32_t head, int64_t query) {
+int64_t qkv_query_ahead(const qkv_graph *g, int64_t b, int32_t il, int32_t head, int64_t query) {
     const qkv_variant *variant = g->members[b].variant;
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_edit *edit = &variant->edits[i];
@@ -48,19 +47,21 @@ static void run_turn(struct ggml_tensor *dst, int ith, int nth, void *data) {
         const int64_t h = i % q->ne[1], t = i / q->ne[1] % q->ne[2], b = i / q->ne[1] / q->ne[2];
         float *x = (float *)dst->data + i * q->ne[0];
         memcpy(x, qkv_head_at(q, h, t, b), (size_t)q->ne[0] * sizeof *x);
-        const int64_t ahead = ahead_of(g, b, op->layer, (int32_t)h, first + t);
+        const int64_t ahead = qkv_query_ahead(g, b, op->layer, (int32_t)h, first + t);
         if (ahead) turn_back(g, op->layer, divisors, x, ahead);
     }
 }
 
 struct ggml_tensor *qkv_queries_in_cache(qkv_graph *g, int32_t il, struct ggml_tensor *q) {
     const int which = qkv_layer_rope(g->model, il);
+    const int has_bias = g->model->hp.alibi_exponent != 0;
     int any = 0;
-    for (int64_t b = 0; b < g->n_batch && which >= 0; b++) {
+    for (int64_t b = 0; b < g->n_batch && (which >= 0 || has_bias); b++) {
         const qkv_variant *variant = g->members[b].variant;
         for (size_t i = 0; i < variant->n_edits; i++) any |= moves(&variant->edits[i], il);
     }
     if (!any) return NULL;
+    if (which < 0) return q; /* the bias alone says where queries are */
     struct ggml_tensor *from[] = {q, g->in_divisors[which]};
     return qkv_product_node(g, q->ne, from, from[1] ? 2 : 1, run_turn,
                             (qkv_product_op){.kind = QKV_PRODUCT_NONE, .graph = g, .layer = il});

@@ -142,10 +142,10 @@ static int check_positions(const qkv_plan *plan, const qkv_edit *edit, qkv_error
                         edit->text, model->family->name);
     for (int32_t il = 0; il < model->hp.n_layer; il++)
         turns |= qkv_selector_has_layer(&edit->where, il) && qkv_layer_rope(model, il) >= 0;
-    if (turns) return QKV_OK;
+    if (turns || model->hp.alibi_exponent != 0) return QKV_OK;
     return qkv_fail(err, QKV_ERR_PLAN,
-                    "edit '%s': positions=cache can have no effect: none of these layers has RoPE; "
-                    "leave it out",
+                    "edit '%s': positions=cache can have no effect: none of these layers has RoPE or "
+                    "ALiBi; leave it out",
                     edit->text);
 }
 

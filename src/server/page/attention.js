@@ -7,10 +7,11 @@
 // more, and it is done here as the engine does it, in its order:
 //
 //     x = c * tanh(a*b*s / c)                     where the model caps its scores; else x = a*b*s
+//     x = a*b*s + m * (j - i)                     where a bias stands for positions (ALiBi); m is the head's slope
 //     weight = exp(x) / (sum of exp(x) + exp(t))  over the keys that the mask leaves; t is the head's learned
 //                                                 sink, where it has one, which takes its share and has no column
 //
-// That is why s is stored before the cap: the cap of a scaled score is not the scaled cap. Sums are taken in double
+// That is why s is stored before the cap and without the bias: the cap of a scaled score is not the scaled cap. Sums are taken in double
 // precision; the engine's own are in F32, and tests/browser/attention.mjs holds both together over the whole range.
 
 // The keys that a query sees: from first on, before end. Of a bidirectional window both sides are cut.
@@ -55,20 +56,20 @@ export function tokenFactors(n, factors, axis) {
 // A head's scores as they are stored, and maps made of them.
 export class ScoredHead {
     // scores: n x n, row by row; what a query does not see is never read.
-    constructor({ n, scores, causal, window = 0, softcap = 0, sink = null }) {
-        Object.assign(this, { n, scores, causal, window, softcap, sink });
+    constructor({ n, scores, causal, window = 0, softcap = 0, sink = null, slope = 0 }) {
+        Object.assign(this, { n, scores, causal, window, softcap, sink, slope });
         this.row = new Float64Array(n);
     }
 
     // The weights under the factors, into `out` (n x n); the sink's share of each query into `share` (n).
     weights(factors, out, share = null) {
-        const { n, scores, softcap, row } = this;
+        const { n, scores, softcap, slope, row } = this;
         const byQuery = tokenFactors(n, factors, 'query');
         const byKey = tokenFactors(n, factors, 'key');
         for (let i = 0; i < n; i++) {
             const [first, end] = visibleKeys(i, n, this.causal, this.window);
             for (let j = first; j < end; j++) {
-                row[j - first] = cappedScore(byQuery[i] * byKey[j] * scores[i * n + j], softcap);
+                row[j - first] = cappedScore(byQuery[i] * byKey[j] * scores[i * n + j], softcap) + slope * (j - i);
             }
             out.fill(0, i * n, (i + 1) * n);
             const taken = softmaxRow(row, end - first, this.sink, out, i * n + first);
@@ -77,14 +78,14 @@ export class ScoredHead {
         return out;
     }
 
-    // The scores under the factors as the site `scores` has them: capped, before the mask.
+    // The scores under the factors as the site `scores` has them: capped, with the bias, before the mask.
     capped(factors, out) {
-        const { n, scores, softcap } = this;
+        const { n, scores, softcap, slope } = this;
         const byQuery = tokenFactors(n, factors, 'query');
         const byKey = tokenFactors(n, factors, 'key');
         for (let i = 0; i < n; i++) {
             for (let j = 0; j < n; j++) {
-                out[i * n + j] = cappedScore(byQuery[i] * byKey[j] * scores[i * n + j], softcap);
+                out[i * n + j] = cappedScore(byQuery[i] * byKey[j] * scores[i * n + j], softcap) + slope * (j - i);
             }
         }
         return out;

@@ -41,7 +41,7 @@ const ALL_LINES = 1500,
     SETTLE_REST = 100;
 const PANEL_GAP = 14;
 const WIDEST_PANEL = 1.4; // times its height
-export const NARROW = 520; // pixels: here panels need not be seen together, as the page is scrolled anyway
+export const NARROW = 440; // pixels: a phone, whose page is scrolled anyway; with more room panels are seen together
 
 export class HeadView {
     // names: what the two maps are called; after null: there will never be a second one.

@@ -71,7 +71,7 @@ export class CellAttention {
         const place = cell.layer * attention.heads + cell.head, map = scores[place];
         this.name.textContent = `Attention: ${cell.title ?? `layer ${cell.layer}, head ${cell.head}`}`;
         this.head = map && new ScoredHead({ n, scores: decodeMap(map), causal: attention.causal, window: attention.windows[cell.layer],
-                                            softcap: attention.softcap, sink: attention.sinks[place] });
+                                            softcap: attention.softcap, sink: attention.sinks[place], slope: attention.slopes[place] });
         if (!this.head) return;
         this.share = { before: new Float32Array(n), after: new Float32Array(n) };
         this.before = this.head.weights([], new Float32Array(n * n), this.share.before);

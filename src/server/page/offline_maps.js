@@ -33,9 +33,9 @@ class FigureMaps {
 
     head(prompt) {
         if (!this.heads.has(prompt)) {
-            const { tokens, scores } = this.data.prompts[prompt], { causal, window, softcap, sink } = this.data;
+            const { tokens, scores } = this.data.prompts[prompt], { causal, window, softcap, sink, slope } = this.data;
             const map = this.stored(scores);
-            this.heads.set(prompt, new ScoredHead({ n: tokens.length, scores: map.values, causal, window, softcap, sink }));
+            this.heads.set(prompt, new ScoredHead({ n: tokens.length, scores: map.values, causal, window, softcap, sink, slope }));
         }
         return this.heads.get(prompt);
     }

@@ -38,6 +38,7 @@ export class Preview {
             causal: facts.causal,
             window: facts.window,
             softcap: facts.soft_cap,
+            slope: facts.slope,
             sink: facts.sink,
         });
         this.masks = this.factors.map(({ tokens }) => tokens && maskOf(tokens, n));

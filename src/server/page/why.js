@@ -29,7 +29,7 @@ export class Why {
         this.element.replaceChildren(el('p', { class: 'hint' }, error.message));
     }
 
-    // reply: { before: { score, channels }, after: the same or null, writes: [{ text, logit }], writes_after }
+    // reply: { before: { score, channels }, after: the same or null, bias, writes: [{ text, logit }], writes_after }
     show(reply, about) {
         this.reply = reply;
         if (!reply) return this.element.replaceChildren(el('p', { class: 'hint' }, HINT));
@@ -50,7 +50,8 @@ export class Why {
                 `${name}: sum of ${side.channels.length} channels `,
                 el('b', {}, numberText(side.score, 6)),
             );
-        this.sums.replaceChildren(...listed([sum('before', before), after && sum('after', after)].filter(Boolean)));
+        const bias = reply.bias ? el('span', {}, 'the distance adds ', el('b', {}, changeText(reply.bias, 4))) : null;
+        this.sums.replaceChildren(...listed([sum('before', before), after && sum('after', after), bias].filter(Boolean)));
         this.paint();
         this.showLargest();
         this.showWritten(reply, about);

@@ -29,6 +29,7 @@ c qkv measure --metrics sink_
 c qkv measure --metrics tv,sink_
 c qkv run --capture resid
 c qkv sweep --targets q,k_
+c qkv patch --site q
 c qkv lens --picture ''
 c qkv weights ov --table ''
 touch a.gguf b.txt; mkdir -p dir
@@ -38,7 +39,7 @@ END
 HF_HUB_CACHE=$PWD/none QKV_CACHE=$PWD/none bash try.bash | sed "s|$MODELS|MODELS|g"
 # The pictures and tables that are offered are those that there are.
 offered() { # COMMAND OPTION
-    sed -n "/^    '$1')/,/^        ;;/p" qkv.bash | sed -n "s/^ *--$2) .*compgen -W '\([^']*\)'.*/\1/p" | tr ' ' '\n' | sort
+    sed -n "/^    '$1')/,/^        ;;/p" qkv.bash | sed -n "s/^ *--$2) .*\(compgen -W\|_qkv_list\) '\([^']*\)'.*/\2/p" | tr ' ' '\n' | sort
 }
 there_are() { # OPTION COMMAND...
     option=$1
@@ -58,6 +59,9 @@ for option in picture table; do
         offered $command $option | diff - $command | sed "s/^/$command $option /"
     done
 done
+# So are the sites that can be patched.
+qkv patch --clean 'The river' --corrupt 'The road' --metric kl --site none 2>&1 | sed 's/.*these are: //; s/, /\n/g' | sort >patch
+offered patch site | diff - patch
 # Every option of every command is there.
 qkv help --names | while read -r name; do
     # shellcheck disable=SC2086 # two words

@@ -29,6 +29,7 @@ wrong recipe extrct
 wrong help notaton
 wrong completion bsh
 wrong rnu
+wrong heads -p "$p"
 wrong version
 # Far from everything: no guess.
 wrong xyzzy
