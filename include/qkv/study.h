@@ -148,6 +148,7 @@ typedef struct qkv_study_info {
     const char *recipe; /* JSON, without the look */
     const char *id;     /* of the recipe, 8 characters */
     size_t n_printed;   /* the first so many tables are the answer in short */
+    size_t n_failed;    /* of the study `check`: what does not hold; the command then fails */
 } qkv_study_info;
 
 #define QKV_STUDY_INFO_INIT                                                                        \

@@ -287,6 +287,16 @@ static const char *given_for(const char *kind, const cli_study *how, const char 
     return value;
 }
 
+/* Once all is printed and written: does what the study looked for hold? */
+static int judge(const qkv_study *study, qkv_error *err) {
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    const int status = qkv_study_get_info(study, &info, err);
+    if (status != QKV_OK || !info.n_failed) return status;
+    return qkv_fail(err, QKV_ERR_NUMERIC,
+                    "%zu of the checks FAILED: do not trust this model's numbers here",
+                    info.n_failed);
+}
+
 static int show(qkv_study *study, const cli_study_job *job, const qkv_study_kind *kind,
                 const study_files *files, qkv_error *err) {
     const cli_study *how = job->how;
@@ -300,6 +310,7 @@ static int show(qkv_study *study, const cli_study_job *job, const qkv_study_kind
         status = print_bytes(study, "json", err);
     else if (status == QKV_OK && !cli_outputs_have_stdout(&files->paths))
         status = cli_study_print(study, usual[1], err);
+    if (status == QKV_OK) status = judge(study, err);
     return cli_name_fields(status, err);
 }
 

@@ -247,7 +247,8 @@ int qkv_study_get_info(const qkv_study *study, qkv_study_info *info, qkv_error *
                                 .n_printed = study->kind->figure      ? 0
                                              : study->kind->n_printed ? study->kind->n_printed
                                              : study->n_printed       ? study->n_printed
-                                                                      : 1};
+                                                                      : 1,
+                                .n_failed = study->n_failed};
     return qkv_sized_write(info, &own, sizeof own, "qkv_study_info", err);
 }
 

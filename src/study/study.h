@@ -238,6 +238,7 @@ struct qkv_study {
     char **command;           /* words, for the recipe */
     size_t n_command;
     int has_run;
+    size_t n_failed; /* lines of the study that say FAILED */
     char *title;
     study_table *tables;
     size_t n_tables, tables_capacity;

@@ -17,6 +17,7 @@
     X(qkv_study_patch)                                                                             \
     X(qkv_study_compare)                                                                           \
     X(qkv_study_massive)                                                                           \
+    X(qkv_study_check_model)                                                                       \
     X(qkv_study_weights)                                                                           \
     X(qkv_study_roles)                                                                             \
     X(qkv_study_ships)                                                                             \

@@ -24,6 +24,7 @@ CASES = {
     "patch": (PAIR, {"metric": ["logit_diff: river/ church", "kl"], "site": "resid_pre,z", "layers": "0-1", "top": 4}),
     "compare": ([RIVER, LAMPS], {"edit": "q@3.h1=zero + v@1=scale:0.5", "distance": "js", "top": 5}),
     "massive": ([RIVER, LAMPS], {"size": 50, "ratio": 20.5, "layer": 5}),
+    "check": ([], {"length": 9}),
     "weights": ([], {"circuit": "composition", "layers": "0-1", "minus_random": True}),
     "next": ([RIVER], {"variant": ["z@3.h1=zero", "v@*=scale:0.5"], "top": 3, "of": " river, sea", "diff": " river/ sea"}),
     "measure": ([RIVER, LAMPS], {"variant": "q@3=scale:1e-3", "metrics": "sink,entropy,tv", "layers": "2-3"}),
