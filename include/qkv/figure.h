@@ -149,7 +149,7 @@ typedef struct qkv_figure_options {
 
     /* 1: keep what an HTML page needs, whole maps and the scores of the head; `report` does so, too.
      * It changes nothing of the figure and is not in its recipe. */
-    int32_t living;
+    int32_t page;
 
     /* grid: the set of prompts that mean:set and patch:resample are about. Recipes hold it. */
     const qkv_prompt *set_prompts;
@@ -255,7 +255,7 @@ QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 /* ---- writing ---- */
 
 /* png svg pdf: the drawing. html: a page that needs nothing else, whose maps change as you drag: edits
- * that scale q or k of the layer shown have a slider, exact at every factor; `living` or `report` must
+ * that scale q or k of the layer shown have a slider, exact at every factor; `page` or `report` must
  * have asked for it, and with `report` it holds the report. md json: the report, which `report` must
  * have asked for. safetensors, npz: the values of the panels as r0.c0, r0.c1, ...; csv: the same, a
  * row for each. NULL past the end. */
@@ -268,9 +268,6 @@ QKV_API int qkv_figure_render(qkv_figure *figure, const char *format, char **byt
                               qkv_error *err);
 /* Fails where both would fail whatever the disk is like. Writes nothing. */
 QKV_API int qkv_figure_check(qkv_figure *figure, const char *path, qkv_error *err);
-
-/* "Query", "Key", "Value" for "q", "k", "v"; NULL for other sites. */
-QKV_API const char *qkv_figure_part_name(const char *site);
 
 #ifdef __cplusplus
 }

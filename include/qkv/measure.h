@@ -75,10 +75,6 @@ typedef struct qkv_metric_info {
 QKV_API const qkv_metric_info *qkv_metric_get(size_t index);
 /* NULL when there is none of that name. */
 QKV_API const qkv_metric_info *qkv_metric_find(const char *name);
-/* The title of a metric as qkv_measure_new takes it, with its parameters and unit: "mean weight on
- * one key, key = 4", "entropy of attention (nats)". A name that is unknown stays as it is. Freed with
- * qkv_bytes_free. */
-QKV_API int qkv_metric_title(const char *metric, char **title, qkv_error *err);
 /* NULL past the end. */
 QKV_API const char *qkv_metric_scope_name(qkv_metric_scope scope);
 

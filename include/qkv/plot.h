@@ -112,8 +112,8 @@ typedef struct qkv_plot_options {
 
     /* 1: keep what an HTML page needs: all metrics of the sweep, at every ε. It changes nothing of the
      * chart and is not in its recipe. */
-    int32_t living;
-    /* With `living`: of the sweep's model. The page then holds the attention of its heads for the
+    int32_t page;
+    /* With `page`: of the sweep's model. The page then holds the attention of its heads for the
      * first prompts, and cells open it. Used while the plot is made. NULL: none. */
     qkv_session *session;
 
@@ -135,7 +135,7 @@ QKV_API int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_
                          qkv_error *err);
 QKV_API void qkv_plot_free(qkv_plot *plot);
 
-/* .png, .svg or .pdf; .html, a page that needs nothing else and whose cells open, where `living` asked
+/* .png, .svg or .pdf; .html, a page that needs nothing else and whose cells open, where `page` asked
  * for it. The recipe is embedded. */
 QKV_API int qkv_plot_write(const qkv_plot *plot, const char *path, qkv_error *err);
 /* The same bytes in memory; the format is "png", "svg", "pdf" or "html". *bytes is the caller's to free with

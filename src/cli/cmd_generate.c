@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "cli/generate.h"
 #include "cli/messages.h"
-#include "cli/run_table.h"
+#include "cli/run_changes.h"
 #include "qkv/store.h"
 
 typedef struct generate_args {

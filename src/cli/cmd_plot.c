@@ -166,7 +166,7 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->width = args->print.width;
     wanted->hide_notes = args->print.no_notes;
     wanted->font_size = args->print.font_size;
-    wanted->living = cli_outputs_have(&args->outputs, args->format, "html");
+    wanted->page = cli_outputs_have(&args->outputs, args->format, "html");
     if (!args->range || strcmp(args->range, "auto") == 0) return QKV_OK;
     return cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err);
 }

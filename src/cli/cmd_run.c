@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/inputs.h"
-#include "cli/run_table.h"
+#include "cli/run_changes.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
 

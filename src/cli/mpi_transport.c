@@ -9,7 +9,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/mpi_transport.h"
+#include "cli/sweep.h"
 
 /* How many processes were started together, as Open MPI and others say; 1 when none does. */
 static int64_t told_size(void) {

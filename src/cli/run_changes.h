@@ -46,4 +46,14 @@ json_t *cli_next_line_json(const cli_outcome *outcome);
  * head that was captured, if it is one. */
 void cli_map_print(const cli_changes *changes, const cli_outcome *outcome);
 
+/* ---- run_table.c ---- */
+
+int cli_print_result(const cli_outcome *outcome, qkv_error *err);
+/* The same as JSON: {"edits": [...], "tensors": [...], "changes": [...], "next": [...]}; NULL without
+ * memory. */
+json_t *cli_result_json(const cli_outcome *outcome);
+
+/* One line on standard error for every edit that changed nothing. */
+void cli_warn_unchanged(const qkv_result *result);
+
 #endif

@@ -1,6 +1,6 @@
 /* A result as a short table or as JSON: what each edit changed, the range of every captured tensor, what
  * happened to attention, and the tokens that come next. */
-#include "cli/run_table.h"
+#include "cli/run_changes.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -15,7 +15,6 @@
 #include "cli/columns.h"
 #include "cli/continue.h"
 #include "cli/messages.h"
-#include "cli/mpi_transport.h"
 #include "cli/sweep.h"
 
 /* ---- names of files ---- */

@@ -154,6 +154,7 @@ static void add_files(option_list *list, const qkv_study_kind *kind) {
     for (size_t i = 0; i < sizeof file_options / sizeof *file_options; i++) {
         cli_option option = file_options[i];
         if (strcmp(option.name, "format") == 0) option.value = kind->formats;
+        if (is_figure && strcmp(option.name, "format") == 0) option.help = "what -o - writes";
         if (is_figure && strcmp(option.name, "json") == 0) option.help = "print the report as JSON";
         if (is_figure && option.letter == 'o')
             option.help = "file for the figure (.png, .svg, .pdf), a page whose maps change as "

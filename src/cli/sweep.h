@@ -4,6 +4,7 @@
 #ifndef QKV_CLI_SWEEP_H
 #define QKV_CLI_SWEEP_H
 
+#include "base/fail.h"
 #include "cli/inputs.h"
 #include "qkv/sweep.h"
 
@@ -73,5 +74,13 @@ void sweep_work_release(sweep_work *work);
 
 /* A name that promises another format is refused. */
 int sweep_output_check(const char *path, qkv_error *err);
+
+/* ---- mpi_transport.c: processes of mpirun as a transport; the library knows nothing of MPI ---- */
+
+/* 1 under mpirun, with more than one process. */
+int cli_mpi_is_wanted(void);
+int cli_mpi_start(qkv_sweep_transport *to, qkv_error *err);
+/* After a failure the process just ends, and mpirun ends the others. */
+void cli_mpi_end(int status);
 
 #endif

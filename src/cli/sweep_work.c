@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/messages.h"
-#include "cli/mpi_transport.h"
 #include "cli/progress.h"
 #include "cli/sweep.h"
 

@@ -61,4 +61,9 @@ void qkv_row_uniformity(const qkv_row *row, double *sums);
 double qkv_map_symmetry(const float *map, int64_t n_tokens);
 int qkv_map_effective_rank(double *value, const float *map, int64_t n_tokens, qkv_error *err);
 
+/* The title of a metric as qkv_measure_new takes it, with its parameters and unit: "mean weight on
+ * one key, key = 4", "entropy of attention (nats)". A name that is unknown stays as it is. Freed with
+ * qkv_bytes_free. */
+int qkv_metric_title(const char *metric, char **title, qkv_error *err);
+
 #endif

@@ -194,4 +194,13 @@ int qkv_weights_bind(qkv_model *model, qkv_error *err);
 int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err);
 void qkv_weights_release(qkv_model *model);
 
+/* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
+ * 0: the layer sees everything, or there is no such layer. */
+int32_t qkv_model_window(const qkv_model *model, int32_t layer);
+
+/* The learned sink of a query head: e to its power takes part in the sum that each row's weights are
+ * divided by. QKV_ERR_UNSUPPORTED where the model has none (`has_sink`). */
+int qkv_model_sink(const qkv_model *model, int32_t layer, int32_t head, double *value,
+                   qkv_error *err);
+
 #endif

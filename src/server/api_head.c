@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "model/model.h"
 #include "qkv/measure.h"
 #include "qkv/store.h"
 #include "run/run.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "server/pooled_prompt.h"
+#include "server/model_pool.h"
 
 /* ---- words of the command line ---- */
 

@@ -5,13 +5,11 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "qkv/study.h"
 
-/* Beside the first line, those of the study of the same kind. */
+/* Beside these, the fields of the studies that are figures; the last ones stand for some of them. */
 #define FIGURE_FIELDS                                                                              \
-    "prompt prompts format name dry "                                                              \
-    "kind layer head all_heads eps show baseline diff skip_keys sink_column labels values "        \
-    "hide_axes scale gamma range title dpi panel_size colormap masked text font width hide_notes " \
-    "layers variant query rows cols font_size bar_label heads"
+    "prompt prompts format name dry kind all_heads rows cols heads hide_axes hide_notes"
 
 static const qkv_endpoint endpoints[] = {
     {"/api/state", "GET", "", QKV_RANK_LIGHT, 0, qkv_api_state},
@@ -76,13 +74,42 @@ static char *make_key(const json_t *request, const qkv_endpoint *endpoint,
     return key.data;
 }
 
+/* Of figures, with what their studies are asked about work and look. What names or leaves out files is not asked here. */
+static void list_fields(const qkv_endpoint *endpoint, qkv_text *out) {
+    qkv_study_kind kind = QKV_STUDY_KIND_INIT;
+    qkv_study_field field = QKV_STUDY_FIELD_INIT;
+    const char *name;
+    qkv_text_puts(out, endpoint->fields);
+    for (size_t k = 0; endpoint->run == qkv_api_figure && (name = qkv_study_kind_name(k)); k++) {
+        if (qkv_study_get_kind(name, &kind, NULL) != QKV_OK ||
+            strncmp(kind.command, "figure ", 7) != 0)
+            continue;
+        for (size_t i = 0; qkv_study_get_field(name, i, &field); i++) {
+            const int is_asked =
+                field.use != QKV_FIELD_INPUT && strcmp(field.name, "no_recipe") != 0;
+            if (is_asked && out->data && !qkv_request_lists(out->data, field.name))
+                qkv_text_printf(out, " %s", field.name);
+        }
+    }
+}
+
+static int read_common(qkv_call *call, const qkv_endpoint *endpoint, qkv_error *err) {
+    qkv_text fields = {0};
+    list_fields(endpoint, &fields);
+    const int status =
+        fields.failed
+            ? qkv_fail_memory(err)
+            : qkv_request_read(call->request, fields.data ? fields.data : "", &call->common, err);
+    qkv_text_release(&fields);
+    return status;
+}
+
 int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, const qkv_model_pool *pool,
                   char *body, size_t n_body, qkv_error *err) {
     *call = (qkv_call){.body = body, .n_body = n_body};
     if (!endpoint->fields) return QKV_OK;
     int status = qkv_request_parse(&call->request, body, n_body, err);
-    if (status == QKV_OK)
-        status = qkv_request_read(call->request, endpoint->fields, &call->common, err);
+    if (status == QKV_OK) status = read_common(call, endpoint, err);
     if (status != QKV_OK || !endpoint->keeps) return status;
     call->key = make_key(call->request, endpoint, pool);
     return call->key ? QKV_OK : qkv_fail_memory(err);

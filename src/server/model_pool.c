@@ -9,7 +9,6 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "qkv/prompt.h"
-#include "server/pooled_prompt.h"
 
 enum { N_PROMPTS = 16, MOST_OPEN = 3, DEFAULT_TOKENS = 16384 };
 

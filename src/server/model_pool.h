@@ -54,4 +54,10 @@ int qkv_model_pool_new_session(qkv_model_pool *pool, const qkv_model *model, qkv
 int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,
                           qkv_own_prompt *out, qkv_error *err);
 
+/* ---- pooled_prompt.c: from the prompt of a request to tokens ---- */
+
+/* Fills an empty one. Release it also after a failure. */
+int qkv_pooled_prompt_make(qkv_own_prompt *out, const qkv_model *model,
+                           const qkv_request_prompt *wanted, qkv_error *err);
+
 #endif

@@ -1,4 +1,4 @@
-#include "server/pooled_prompt.h"
+#include "server/model_pool.h"
 
 #include <stdlib.h>
 #include <string.h>

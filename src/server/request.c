@@ -22,8 +22,7 @@ int qkv_request_parse(json_t **out, const char *body, size_t n_body, qkv_error *
     return qkv_fail(err, QKV_ERR_SYNTAX, "the request is JSON, but not an object");
 }
 
-/* Is a word one of a list with spaces between them? */
-static int is_listed(const char *list, const char *word) {
+int qkv_request_lists(const char *list, const char *word) {
     const size_t n = strchr(word, ' ') ? 0 : strlen(word);
     for (const char *at = list; n && (at = strstr(at, word)); at += n) {
         const int begins = at == list || at[-1] == ' ';
@@ -40,7 +39,8 @@ static int check_fields(const json_t *request, const char *fields, qkv_error *er
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)request, key, value) {
-        if (is_listed("model client slot seq", key) || is_listed(fields, key)) continue;
+        if (qkv_request_lists("model client slot seq", key) || qkv_request_lists(fields, key))
+            continue;
         qkv_text shown = {0};
         qkv_text_append_short(&shown, key, strlen(key), 40);
         const int status =

@@ -33,6 +33,8 @@ typedef struct qkv_request_common {
 
 /* The object that a body holds; an empty body is an empty one. */
 int qkv_request_parse(json_t **out, const char *body, size_t n_body, qkv_error *err);
+/* Whether a word is one of a list with spaces between them. */
+int qkv_request_lists(const char *list, const char *word);
 /* Reads the common fields, and refuses every field that is neither one of them nor in `fields`, a
  * list such as "prompt edits layer". */
 int qkv_request_read(const json_t *request, const char *fields, qkv_request_common *common,

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "model/model.h"
 #include "qkv/chat.h"
 #include "run/run.h"
 

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/edit_words.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "base/vector_name.h"
 #include "format/safetensors.h"
 #include "qkv/edit_data.h"
 #include "run/run.h"

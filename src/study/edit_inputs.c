@@ -6,7 +6,6 @@
 
 #include "base/edit_words.h"
 #include "base/memory.h"
-#include "base/vector_name.h"
 #include "run/run.h"
 #include "study/study.h"
 

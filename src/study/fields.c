@@ -411,8 +411,15 @@ int qkv_fields_check(const field_table *table, const void *options, qkv_error *e
         const void *at = (const char *)options + f->offset;
         if (f->kind == FIELD_WORD) status = check_choice(f, at, err);
         double number;
-        if (f->kind != FIELD_REAL && f->kind != FIELD_LENGTH) continue;
-        memcpy(&number, at, sizeof number);
+        int32_t whole;
+        if (f->kind == FIELD_INT) {
+            memcpy(&whole, at, sizeof whole);
+            number = whole;
+        } else if (f->kind == FIELD_REAL || f->kind == FIELD_LENGTH) {
+            memcpy(&number, at, sizeof number);
+        } else {
+            continue;
+        }
         if (number == 0 || is_within(f, number)) continue;
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` must be %g to %g, not %g", f->name, f->least,
                           f->most, number);

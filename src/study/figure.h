@@ -238,4 +238,7 @@ void qkv_report_free(struct report *r);
 /* format: md, json. Appended to text. */
 int qkv_report_format(const struct report *r, const char *format, qkv_text *text, qkv_error *err);
 
+/* "Query", "Key", "Value" for "q", "k", "v"; NULL for other sites. */
+const char *qkv_figure_part_name(const char *site);
+
 #endif

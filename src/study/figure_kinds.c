@@ -493,7 +493,7 @@ static int take(figure_lists *lists, const qkv_study *study, const void *given, 
     int status = qkv_fields_read(&study->kind->look, study->set[QKV_FIELD_LOOK], asked, err);
     if (status != QKV_OK) return status;
     o->report = is_set(study, "report");
-    o->living = is_set(study, "page");
+    o->page = is_set(study, "page");
     o->command = (const char *const *)study->command;
     o->n_command = study->n_command;
     take_scale(asked, o);

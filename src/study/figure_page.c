@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/model.h"
 #include "study/figure.h"
 #include "study/print.h"
 

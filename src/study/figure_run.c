@@ -247,7 +247,7 @@ static int compute_prompts(qkv_figure *fig, qkv_session *session, qkv_error *err
 
 int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     int status = QKV_OK;
-    if (fig->options.report || fig->options.living) {
+    if (fig->options.report || fig->options.page) {
         fig->plain = qkv_calloc(fig->prompts.n, sizeof *fig->plain);
         if (!fig->plain) return qkv_fail_memory(err);
         status = qkv_figure_scores_new(&fig->scores, fig, qkv_session_model(session), err);

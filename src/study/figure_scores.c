@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "model/model.h"
 #include "run/run.h"
 #include "study/figure.h"
 #include "study/head_scores.h"

@@ -246,7 +246,7 @@ static int warn_hatched(qkv_figure *fig, qkv_error *err) {
 static int check_page(qkv_figure *fig, const char *format, qkv_error *err) {
     if (fig->scores) return warn_hatched(fig, err);
     return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "a figure made without `living` or `report` cannot be written as %s", format);
+                    "a figure made without `page` or `report` cannot be written as %s", format);
 }
 
 static int render_page(qkv_figure *fig, const target *to, qkv_error *err) {

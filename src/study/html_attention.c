@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/model.h"
 #include "study/figure_scores.h"
 #include "study/head_scores.h"
 #include "study/html_page.h"

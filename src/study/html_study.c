@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "draw/draw.h"
 #include "study/html_page.h"
-#include "study/study_maps.h"
+#include "study/study.h"
 
 enum { MOST_ROWS = 5000 }; /* of a table */
 

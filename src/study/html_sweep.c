@@ -121,7 +121,7 @@ static void put_about(const plot_numbers *all, size_t n_places, qkv_text *about)
 int qkv_plot_html(const qkv_plot *p, qkv_text *out, qkv_error *err) {
     if (!p->numbers) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "a plot made without `living` cannot be written as html");
+                        "a plot made without `page` cannot be written as html");
     }
     json_t *parts = json_array();
     qkv_text about = {0};

@@ -10,31 +10,7 @@
 #include "study/plot_numbers.h"
 #include "study/print.h"
 
-enum { MOST_BARS = 2000 };
-
 /* ---- options ---- */
-
-static int check_choices(const qkv_plot_options *o, qkv_error *err) {
-    const struct {
-        int value, most;
-        const char *name;
-    } choices[] = {
-        {(int)o->kind, QKV_PLOT_RANKING, "kind"},
-        {(int)o->by, QKV_PLOT_BY_HEAD, "by"},
-        {(int)o->band, QKV_PLOT_BAND_NONE, "band"},
-        {(int)o->scale, QKV_PLOT_SCALE_LOG, "scale"},
-        {(int)o->axis, QKV_PLOT_SCALE_LOG, "axis"},
-        {(int)o->order, QKV_PLOT_ORDER_MAGNITUDE, "order"},
-        {(int)o->top, MOST_BARS, "top"},
-        {(int)o->colormap, QKV_COLORMAP_GREY, "colormap"},
-    };
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        if (choices[i].value >= 0 && choices[i].value <= choices[i].most) continue;
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` must be 0 to %d, not %d", choices[i].name,
-                        choices[i].most, choices[i].value);
-    }
-    return QKV_OK;
-}
 
 static int has_range(const qkv_plot_options *o) {
     return o->range[0] != 0 || o->range[1] != 0;
@@ -49,15 +25,12 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
     if (has_range(o) && o->scale == QKV_PLOT_SCALE_LOG && o->range[0] <= 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` of a log scale must begin above 0");
     }
-    if (o->session && !o->living) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`session` is for pages: set `living`, too");
+    if (o->session && !o->page) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`session` is for pages: set `page`, too");
     }
     int status = qkv_print_check(
         &(study_print){o->text, o->font, o->width, o->hide_notes, o->font_size}, err);
     if (status != QKV_OK) return status;
-    if (!(o->dpi >= 0 && isfinite(o->dpi))) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` cannot be %g", o->dpi);
-    }
     for (size_t i = 0; i < o->n_command; i++) {
         if (o->command && o->command[i]) continue;
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`command` has a word that is NULL");
@@ -68,7 +41,7 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
 static int read_options(qkv_plot_options *to, const qkv_plot_options *from, qkv_error *err) {
     *to = (qkv_plot_options)QKV_PLOT_OPTIONS_INIT;
     int status = qkv_sized_read(to, sizeof *to, from, "qkv_plot_options", err);
-    if (status == QKV_OK) status = check_choices(to, err);
+    if (status == QKV_OK) status = qkv_fields_check(&qkv_plot_table, to, err);
     if (status == QKV_OK && to->change && to->scale == QKV_PLOT_SCALE_LOG) {
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "`scale` log cannot show differences, they may be negative");
@@ -162,7 +135,7 @@ static int make(qkv_plot *p, qkv_error *err) {
     }
     if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
     if (status == QKV_OK) status = qkv_plot_notes(p, err);
-    if (status != QKV_OK || !p->options.living) return status;
+    if (status != QKV_OK || !p->options.page) return status;
     return qkv_plot_numbers_new(&p->numbers, p, err);
 }
 

@@ -6,9 +6,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "draw/draw.h"
+#include "measure/metric.h"
 #include "qkv/figure.h"
 #include "qkv/measure.h"
 #include "qkv/version.h"
+#include "study/figure.h"
 #include "study/plot.h"
 #include "study/print.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "measure/metric.h"
 #include "qkv/measure.h"
 
 enum { MOST_VALUES = 2 << 20, MOST_PER_PROMPT = 1 << 20 }; /* numbers of a page */

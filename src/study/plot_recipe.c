@@ -20,7 +20,7 @@
 
 enum { MOST_TEXT = 20000 }; /* bytes of texts that files bring along */
 
-/* Everything in qkv_plot_options but the command. */
+/* Everything in qkv_plot_options but the command, and what each can be. */
 static const field fields[] = {
     WORDS(kind, "auto|heatmap|lines|ranking"),
     LIMITED(metric, TEXT, 0, MOST_TEXT),
@@ -31,20 +31,20 @@ static const field fields[] = {
     LIMITED(heads, TEXT, 0, MOST_TEXT),
     PLAIN(change, FLAG),
     WORDS(by, "auto|target|layer|head"),
-    PLAIN(top, INT),
+    LIMITED(top, INT, 1, 2000),
     WORDS(order, "auto|largest|smallest|magnitude"),
     WORDS(band, "auto|range|sd|none"),
     WORDS(scale, "auto|linear|log"),
     WORDS(axis, "auto|linear|log"),
     PLAIN(range, RANGE),
     LIMITED(title, TEXT, 0, MOST_TEXT),
-    LIMITED(dpi, REAL, 0, 2400),
+    LIMITED(dpi, REAL, 10, 2400),
     WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
     WORDS(text, "auto|paths|text"),
     LIMITED(font, TEXT, 0, MOST_TEXT),
-    LIMITED(width, REAL, 0, 14400),
+    LIMITED(width, REAL, 1, 14400),
     PLAIN(hide_notes, FLAG),
-    LIMITED(font_size, REAL, 0, 72),
+    LIMITED(font_size, REAL, 5, 72),
 };
 /* clang-format on */
 const field_table qkv_plot_table = FIELD_TABLE(fields, QKV_FIELD_WORK);

@@ -183,7 +183,7 @@ int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_r
     QKV_NEED(err, results);
     if (r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is not a chart of a sweep");
     qkv_plot_options o = r->plot;
-    o.living = 1; /* it may be written as any kind of file */
+    o.page = 1; /* it may be written as any kind of file */
     o.command = r->command;
     o.n_command = r->n_command;
     return qkv_plot_new(out, results, &o, err);

@@ -56,8 +56,8 @@
 #include "qkv/sweep.h"
 #include "study/edit_inputs.h"
 #include "study/fields.h"
-#include "study/study_recipe.h"
 #include "study/prompt.h"
+#include "study/study_recipe.h"
 
 /* ---- what a maker is given ---- */
 
@@ -306,5 +306,14 @@ int qkv_study_csv(const qkv_study *study, const study_look *look, qkv_text *out,
 int qkv_study_json(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err);
 int qkv_study_sqlite(const qkv_study *study, const study_look *look, char **bytes, size_t *n_bytes,
                      qkv_error *err);
+
+/* ---- pages: study_maps.c, html_study.c ---- */
+
+/* Adds "attention" to the data of a page: null where no picture is linked, or all is too much. Called
+ * while the study has its inputs. */
+int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err);
+
+/* html_study.c: appends the page. */
+int qkv_study_html(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err);
 
 #endif

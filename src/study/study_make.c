@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
-#include "study/study_maps.h"
+#include "study/study.h"
 #include "sweep/sweep.h"
 
 void qkv_study_forget_ready(qkv_study *study) {

@@ -1,5 +1,5 @@
 /* See study_maps.h. */
-#include "study/study_maps.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <stdio.h>

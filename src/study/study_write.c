@@ -12,7 +12,6 @@
 #include "study/figure.h"
 #include "study/print.h"
 #include "study/study.h"
-#include "study/study_maps.h"
 
 /* ---- names ---- */
 

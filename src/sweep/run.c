@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "sweep/sweep.h"
-#include "sweep/sweep_writer.h"
+#include "sweep/sweep_format.h"
 
 int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard, int64_t n_shards) {
     if (!sweep || block < 0 || block >= qkv_sweep_n_blocks(sweep) || n_shards < 0) return 0;

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/sized.h"
 #include "base/text.h"
-#include "sweep/sweep_writer.h"
+#include "sweep/sweep_format.h"
 
 static const char *const columns[] = {"prompt",  "layer",  "head",  "target",  "op",
                                       "epsilon", "metric", "value", "position"};

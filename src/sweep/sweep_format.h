@@ -9,7 +9,9 @@
 #ifndef QKV_SWEEP_SWEEP_FORMAT_H
 #define QKV_SWEEP_SWEEP_FORMAT_H
 
+#include "qkv/sweep.h"
 #include "store/journal.h"
+#include "sweep/sweep.h"
 
 /* Sweeps that patch one prompt into another have cells with a position, and a view of what is
  * recovered (docs/sweeps.md). All others are as they have been. */
@@ -27,5 +29,17 @@ typedef struct qkv_sweep_counts {
 
 /* Checks all of a file: its tables, its format, and every row. */
 int qkv_sweep_format_check_rows(qkv_database *db, qkv_sweep_counts *counts, qkv_error *err);
+
+/* ---- the writer and the export ---- */
+
+/* sweep_writer.c: does the file hold the cells of this sweep? */
+int qkv_sweep_writer_is_of(const qkv_sweep_writer *results, const qkv_sweep *sweep);
+
+/* sweep_export.c: opens a file to be read, checked and seen as it is at this moment. Close it
+ * also after a failure. */
+int qkv_sweep_format_open(qkv_database *db, const char *path, qkv_sweep_counts *counts,
+                          qkv_error *err);
+/* Counts cells without all of their values. */
+int qkv_sweep_format_n_without(qkv_database *db, int64_t *n, qkv_error *err);
 
 #endif

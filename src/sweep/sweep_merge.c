@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
-#include "sweep/sweep_writer.h"
+#include "sweep/sweep_format.h"
 
 /* ---- parts ---- */
 

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "sweep/sweep.h"
-#include "sweep/sweep_writer.h"
+#include "sweep/sweep_format.h"
 
 struct qkv_sweep_writer {
     qkv_journal file;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/vector_name.h"
+#include "base/edit_words.h"
 #include "reference/ref_edit.h"
 #include "reference/ref_other.h"
 

@@ -103,7 +103,6 @@ static void test_lists(void **state) {
     assert_null(qkv_store_format(far));
     assert_null(qkv_figure_format(far));
     assert_null(qkv_figure_kind_name(QKV_FIGURE_KINDS));
-    assert_null(qkv_figure_part_name(NULL));
     assert_null(qkv_synthetic_shape_name(far));
     assert_null(qkv_package_get(far));
     assert_null(qkv_package_get(qkv_package_count()));
@@ -146,7 +145,6 @@ static void test_model(void **state) {
     assert_null(model);
     assert_null(qkv_model_get_info(NULL));
     assert_null(qkv_model_notice(NULL, 0));
-    assert_int_equal(qkv_model_window(NULL, 0), 0);
     qkv_layer_info layer = QKV_LAYER_INFO_INIT;
     assert_int_equal(qkv_model_get_layer(NULL, 0, &layer), 0);
     assert_int_equal(qkv_model_get_layer(m, 0, NULL), 0);
@@ -155,13 +153,6 @@ static void test_model(void **state) {
     assert_int_equal(qkv_model_get_layer(m, 0, &layer), 1);
     assert_int_equal(layer.n_head, qkv_model_get_info(m)->n_head);
     assert_int_equal(layer.kv_layer, 0);
-    assert_int_equal(qkv_model_window(m, -1), 0);
-    assert_int_equal(qkv_model_window(m, beyond), 0);
-    double sink = 0;
-    REFUSED(qkv_model_sink(NULL, 0, 0, &sink, &err));
-    REFUSED(qkv_model_sink(m, 0, 0, NULL, &err));
-    REFUSED(qkv_model_sink(m, -1, 0, &sink, &err));
-    REFUSED(qkv_model_sink(m, 0, beyond, &sink, &err));
     REFUSED(qkv_model_hash(NULL, hash, &err));
     REFUSED(qkv_model_hash(m, NULL, &err));
     REFUSED(qkv_tokenize(NULL, &ids, &n, "a", 1, 0, &err));

@@ -154,7 +154,7 @@ static void test_plot_options(void **state) {
     PLOT_REFUSED(options.dpi = -1);
     PLOT_REFUSED(options.n_command = 1);
     PLOT_REFUSED((options.command = words, options.n_command = 2));
-    PLOT_REFUSED(options.session = it.e.session); /* without `living` it would have no effect */
+    PLOT_REFUSED(options.session = it.e.session); /* without `page` it would have no effect */
     OK(qkv_plot_options_check(NULL, &err));
 }
 
@@ -199,7 +199,7 @@ static void test_plot(void **state) {
     REFUSED(qkv_plot_write(NULL, "x.svg", &err));
     REFUSED(qkv_plot_write(it.plot, NULL, &err));
     REFUSED(qkv_plot_write(it.plot, "no_suffix", &err));
-    REFUSED(qkv_plot_render(it.plot, "html", &bytes, &n, &err)); /* made without `living` */
+    REFUSED(qkv_plot_render(it.plot, "html", &bytes, &n, &err)); /* made without `page` */
     REFUSED(qkv_plot_write(it.plot, "x.html", &err));
     REFUSED(qkv_plot_render(NULL, "svg", &bytes, &n, &err));
     REFUSED(qkv_plot_render(it.plot, NULL, &bytes, &n, &err));

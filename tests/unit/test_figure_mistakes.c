@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "study/figure.h"
 #include "support/figure_maker.h"
 #include "support/scratch.h"
 
@@ -206,7 +207,7 @@ static void missing_things_are_refused(void **state) {
     assert_int_equal(qkv_figure_render(figure, "bmp", &bytes, &n, &err), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "'bmp'"));
     assert_int_equal(qkv_figure_render(figure, "html", &bytes, &n, &err), QKV_ERR_ARGUMENT);
-    assert_non_null(strstr(err.message, "without `living` or `report`"));
+    assert_non_null(strstr(err.message, "without `page` or `report`"));
     assert_int_equal(qkv_figure_check(figure, "a.html", &err), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_figure_check(figure, "a.md", &err), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "without `report`"));

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/base64.h"
+#include "model/model.h"
 #include "page/page_bundle.h"
 #include "study/figure.h"
 #include "study/html_page.h"
@@ -192,7 +193,7 @@ static qkv_figure *make_page_figure(engine *e, const qkv_prompt *prompt,
     options.n_cols = n_cols;
     options.layer = layer;
     options.head = head;
-    options.living = 1;
+    options.page = 1;
     expect_ok(qkv_figure_grid(&figure, e->session, &options, &err), &err, "figure");
     return figure;
 }
@@ -396,7 +397,7 @@ static void test_pages(void **state) {
     const qkv_figure_side col = figure_side("</script><script>alert(1)</script>", "q@3.h1=scale:2");
     for (int kind = 0; kind < QKV_FIGURE_KINDS; kind++) {
         qkv_figure_options options = figure_options_for(&prompt);
-        options.living = 1;
+        options.page = 1;
         if (kind == QKV_FIGURE_GRID) {
             options.cols = &col;
             options.n_cols = 1;
@@ -427,7 +428,7 @@ static void test_recipe_stays(void **state) {
     const qkv_prompt prompt = figure_ids();
     qkv_figure_options options = figure_options_for(&prompt);
     qkv_figure *plain = make_figure(QKV_FIGURE_MODIFY, &options);
-    options.living = 1;
+    options.page = 1;
     qkv_figure *with_page = make_figure(QKV_FIGURE_MODIFY, &options);
     assert_string_equal(figure_info(plain).recipe, figure_info(with_page).recipe);
     assert_null(figure_panel(with_page, 0, 0).map); /* `report` asks for these */

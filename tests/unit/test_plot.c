@@ -305,7 +305,7 @@ static void choices_and_arguments_are_checked(void **state) {
     refuse(file, &o, QKV_ERR_ARGUMENT, "`top` must be");
     o.top = 0;
     o.kind = (qkv_plot_kind)9;
-    refuse(file, &o, QKV_ERR_ARGUMENT, "`kind` must be");
+    refuse(file, &o, QKV_ERR_ARGUMENT, "`kind` is not one");
     o.kind = QKV_PLOT_AUTO;
     o.range[0] = 2, o.range[1] = 1;
     refuse(file, &o, QKV_ERR_ARGUMENT, "`range`");

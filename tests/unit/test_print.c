@@ -14,6 +14,7 @@
 
 #define QKV_UNSTABLE
 #include "draw/draw.h"
+#include "measure/metric.h"
 #include "qkv/qkv.h"
 
 static const double MM = 72 / 25.4;

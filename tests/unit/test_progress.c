@@ -150,7 +150,7 @@ static void figures(void **state) {
             options.prompts = prompts;
             options.n_prompts = kinds[i] == QKV_FIGURE_MEAN ? 3 : 1;
             options.report = full && is_one_head;
-            options.living = full;
+            options.page = full;
             begin();
             engine_renew(&e, &one_thread);
             watch(e.session);

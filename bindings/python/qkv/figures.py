@@ -37,7 +37,7 @@ _FLAGS = (
     "skip_keys",
     "sink_column",
     "report",
-    "living",
+    "page",
     "hide_axes",
     "always_linear",
     "auto_range",
@@ -380,7 +380,7 @@ class Figure(Drawing):
         """The figure with what the format needs."""
         if kind in ("md", "json"):
             return self._with("report")
-        return self._with("living") if kind == "html" and not self._given.get("report") else self
+        return self._with("page") if kind == "html" and not self._given.get("report") else self
 
     def report(self) -> Report:
         """The figure in numbers, with checks. What it needs is computed when it is first asked for."""
@@ -393,7 +393,7 @@ class Figure(Drawing):
         >>> qkv.open().modify(layer=3, head=1).interactive()
         <qkv.Page of figure ...>
         """
-        return Page(self if self._given.get("report") else self._with("living"))
+        return Page(self if self._given.get("report") else self._with("page"))
 
     def _with(self, option: str) -> "Figure":
         """This figure, or the same made with one more option."""

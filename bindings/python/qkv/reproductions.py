@@ -88,7 +88,7 @@ def _again_figure(reproduction: Any, model: Model, progress: Any) -> Figure:
         pointer = ffi.gc(out[0], lib.qkv_figure_free)
         shown.check(status, err)
     # It has all that its recipe asks for: nothing is made once more for a page or a report.
-    return Figure(pointer, {"living": True, "report": True}, None)
+    return Figure(pointer, {"page": True, "report": True}, None)
 
 
 def _again_study(

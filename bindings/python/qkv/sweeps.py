@@ -253,7 +253,7 @@ def load_sweep(path: Union[str, "os.PathLike[str]"]) -> Sweep:
 
 _TEXTS = ("target", "op", "epsilon", "title", "font")
 _NUMBERS = ("layers", "heads")
-_FLAGS = ("change", "hide_notes", "no_recipe", "living")
+_FLAGS = ("change", "hide_notes", "no_recipe", "page")
 _WHOLES = ("top",)
 _FLOATS = ("dpi", "width", "font_size")
 _ENUMS = {
@@ -299,8 +299,8 @@ def _make_plot(sweep: Sweep, metric: Optional[str], kind: str, given: Mapping[st
             raise TypeError(f"a plot has no option '{name}'; there are {', '.join(sorted(known))}")
     with sweep._lock:
         check(lib.qkv_plot_new(out, sweep._pointer, options, err), err)
-    living = None if given.get("living") else lambda: _make_plot(sweep, metric, kind, {**given, "living": True})
-    return Plot(ffi.gc(out[0], lib.qkv_plot_free), living)
+    make_page = None if given.get("page") else lambda: _make_plot(sweep, metric, kind, {**given, "page": True})
+    return Plot(ffi.gc(out[0], lib.qkv_plot_free), make_page)
 
 
 class Plot(Drawing):
@@ -314,10 +314,10 @@ class Plot(Drawing):
 
     _formats = ("png", "svg", "pdf", "html")
 
-    def __init__(self, pointer: Any, make_living: Optional[Callable[[], "Plot"]]) -> None:
-        """`make_living` makes the same chart with what its page needs; None: it has that, or cannot be made anew."""
+    def __init__(self, pointer: Any, make_page: Optional[Callable[[], "Plot"]]) -> None:
+        """`make_page` makes the same chart with what its page needs; None: it has that, or cannot be made anew."""
         super().__init__()
-        self._pointer, self._make_living = pointer, make_living
+        self._pointer, self._make_page = pointer, make_page
         info, err = new_struct("plot_info"), new_error()
         check(lib.qkv_plot_get_info(self._pointer, info, err), err)
         self.kind = names_of(lib.qkv_plot_kind_name)[info.kind]
@@ -336,7 +336,7 @@ class Plot(Drawing):
 
     def interactive(self) -> Page:
         """The chart as a page whose cells open, with all metrics of the sweep, in a frame."""
-        return Page(self if self._make_living is None else self._make_living())
+        return Page(self if self._make_page is None else self._make_page())
 
     def rows(self) -> Rows:
         """The numbers that are drawn."""

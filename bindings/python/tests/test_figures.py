@@ -104,7 +104,7 @@ def test_interactive(model, tmp_path):
     assert page._repr_html_().startswith("<iframe srcdoc=") and repr(page).startswith("<qkv.Page of figure")
     page.save(tmp_path / "a.html")
     assert (tmp_path / "a.html").read_text() == page.html
-    own = model.modify(layer=3, head=1, living=True)
+    own = model.modify(layer=3, head=1, page=True)
     assert own.interactive().drawing is own
     with pytest.raises(qkv.Error):
         f.render("html")  # it was not made for that

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/edit_words.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
-#include "base/vector_name.h"
 #include "run/notation/notation.h"
 #include "run/ops/edit_apply.h"
 #include "run/plan/edit_data.h"

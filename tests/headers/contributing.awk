@@ -1,0 +1,3 @@
+# The file of C that CONTRIBUTING.md shows.
+/^```/ { inside = $0 == "```c"; next }
+inside { print }
