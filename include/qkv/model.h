@@ -92,7 +92,9 @@ typedef struct qkv_layer_info {
     int32_t head_dim;  /* d, the width of its queries and keys */
     int32_t value_dim; /* that of its values, and of z */
     int32_t n_ff;
-    int32_t window;   /* as qkv_model_window */
+    int32_t
+        window; /* a query does not see keys that are so many tokens or more away, 0: it sees all; -C: it sees
+                       * those of its own chunk of C tokens, up to itself */
     int32_t kv_layer; /* whose keys and values its queries see: usually its own number */
 } qkv_layer_info;
 
@@ -105,16 +107,6 @@ QKV_API int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer
 /* What the user of the model should know, a line each: settings of config.json that have no effect,
  * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */
 QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
-
-/* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
- * 0: the layer sees everything, or there is no such layer. A negative number, -C: chunks of C tokens; a query
- * sees the keys of its own, up to itself. */
-QKV_API int32_t qkv_model_window(const qkv_model *model, int32_t layer);
-
-/* The learned sink of a query head: e to its power takes part in the sum that each row's weights are
- * divided by. QKV_ERR_UNSUPPORTED where the model has none (`has_sink`). */
-QKV_API int qkv_model_sink(const qkv_model *model, int32_t layer, int32_t head, double *value,
-                           qkv_error *err);
 
 /* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
  * asked for. */
