@@ -154,8 +154,9 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
  * scores of it. */
 static int leaves_rounding(const ref_model *m, const ref_edit *e) {
     const ref_norm norm = m->layers[m->n_layer - 1].attn_before; /* the first may have none */
-    if (m->family->norm != REF_LAYER || !norm.weight || e->op != REF_MEAN_DIM) return 0;
-    return ref_is_input(e->site) ||
+    const int averages = e->op == REF_MEAN_DIM;
+    if (m->family->norm != REF_LAYER || !norm.weight || !(averages || e->op == REF_SET)) return 0;
+    return (averages && ref_is_input(e->site)) ||
            (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));
 }
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "model/model.h"
 #include "run/run.h"
 #include "support/compare.h"
 #include "support/expectations.h"
