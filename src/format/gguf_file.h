@@ -97,6 +97,8 @@ int qkv_gguf_bool(const qkv_gguf *file, const char *key, int *value, qkv_error *
 int qkv_gguf_string(const qkv_gguf *file, const char *key, const char **value, qkv_error *err);
 /* n values of an array of integers or booleans, as 0 and 1. */
 int qkv_gguf_flags(const qkv_gguf *file, const char *key, uint8_t *out, size_t n, qkv_error *err);
+/* n finite values of an array of F32, which must be there. */
+int qkv_gguf_floats(const qkv_gguf *file, const char *key, float *out, size_t n, qkv_error *err);
 int qkv_gguf_is_array(const qkv_gguf *file, const char *key);
 /* 1 when the key is absent, or holds the number 0 or false. */
 int qkv_gguf_is_zero(const qkv_gguf *file, const char *key);

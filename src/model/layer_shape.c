@@ -181,7 +181,7 @@ int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer_info *i
                                 .head_dim = shape->head_dim,
                                 .value_dim = shape->value_dim,
                                 .n_ff = shape->n_ff,
-                                .window = qkv_layer_window(model, layer),
+                                .window = qkv_model_window(model, layer),
                                 .kv_layer = shape->kv_layer};
     return qkv_sized_write(info, &own, sizeof own, "qkv_layer_info", NULL) == QKV_OK;
 }

@@ -243,10 +243,17 @@ static qkv_slot_set optional_weights(const qkv_model *model, int il) {
     return optional & ~QKV_HAS_EXPERT_PARTS;
 }
 
+/* Norms without weights. */
+static qkv_slot_set bare_norms(const qkv_model *model, int il) {
+    const qkv_family *family = model->family;
+    const int has_heads = model->hp.has_bare_head_norms && qkv_layer_rope(model, il) >= 0;
+    return family->layer_ones | (has_heads ? family->norms_without_weights : 0);
+}
+
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
     const qkv_slot_set required = required_weights(model, il);
-    const qkv_slot_set ones = family->layer_ones & ~left_out(model, il);
+    const qkv_slot_set ones = bare_norms(model, il) & ~left_out(model, il);
     qkv_slot_set known = required | optional_weights(model, il);
     if (family->first_unnormed && il == 0) known &= ~QKV_HAS(ATTN_NORM_BIAS);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {

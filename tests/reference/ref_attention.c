@@ -50,11 +50,10 @@ static void turn(const ref_model *m, double *x, int n_head, int a, int b, double
 }
 
 /* Channels from m->turned on stay as they are. */
-static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_head) {
+static void turn_heads(const ref_pass *p, int il, double *y, int n_head) {
     const ref_model *m = p->m;
     const ref_rope *r = m->layers[il].rope;
     const size_t row = (size_t)n_head * (size_t)m->d;
-    memcpy(y, x, (size_t)p->T * row * sizeof *y);
     if (!r) return;
     const int half = m->turned / 2, adjacent = m->family->pairs == REF_ADJACENT;
     for (int i = 0; i < half; i++) {
@@ -62,6 +61,27 @@ static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_
         for (int t = 0; t < p->T; t++)
             turn(m, y + (size_t)t * row, n_head, adjacent ? 2 * i : i,
                  adjacent ? 2 * i + 1 : i + half, t * step, r->size);
+    }
+}
+
+/* What has been turned before its norm stays as it is. */
+static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_head) {
+    memcpy(y, x, (size_t)p->T * (size_t)n_head * (size_t)p->m->d * sizeof *y);
+    if (!p->m->family->norm_after_turning) turn_heads(p, il, y, n_head);
+}
+
+static void turn_before_norm(const ref_pass *p, int il, double *x, int n_head) {
+    if (p->m->family->norm_after_turning) turn_heads(p, il, x, n_head);
+}
+
+/* Queries that come later are multiplied by more. */
+static void temper(const ref_pass *p, int il, double *q) {
+    const ref_model *m = p->m;
+    const int row = m->H * m->d, unturned = m->family->tempers_unturned;
+    if (unturned && m->layers[il].rope) return;
+    for (int t = 0; t < p->T && m->temperature != 0; t++) {
+        const int steps = (unturned ? t + 1 : t) / m->temperature_step;
+        for (int i = 0; i < row; i++) q[t * row + i] *= 1 + m->temperature * log(1 + steps);
     }
 }
 
@@ -229,7 +249,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
 
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
-    const int begin = window && i >= window ? i - window + 1 : 0;
+    int begin = window && i >= window ? i - window + 1 : 0;
+    if (p->m->family->chunked && window) begin = i / window * window;
     if (!p->m->family->encoder) return (ref_range){begin, i + 1};
     return (ref_range){begin, window && i + window < p->T ? i + window : p->T};
 }
@@ -319,12 +340,14 @@ static void project_shared(const ref_pass *p, qkv_site in, int il, const double 
     double *held_in = repeat_input(p, x, m->G), *seen_in = repeat_input(p, x, m->H);
     ref_tap_shared(p, in, il, held_in, seen_in);
     project_heads(p, il, held, held_in, l, m->G, 1);
+    if (in == QKV_SITE_K_IN) turn_before_norm(p, il, held, m->G);
     norm_heads(p, held, norm, m->G);
     limit_heads(p, held, m->G);
     if (!splits_input(p, in) || (m->family->head_norm == REF_ALL_HEADS && norm.weight)) {
         spread(m, seen, held, p->T);
     } else {
         project_heads(p, il, seen, seen_in, l, m->H, m->H / m->G);
+        if (in == QKV_SITE_K_IN) turn_before_norm(p, il, seen, m->H);
         norm_seen(p, seen, norm);
         limit_heads(p, seen, m->H);
     }
@@ -347,6 +370,7 @@ static void project(const ref_pass *p, int il, const double *x, double *q, doubl
     double *q_in = repeat_input(p, x, m->H);
     ref_tap(p, QKV_SITE_Q_IN, il, q_in);
     project_heads(p, il, q, q_in, l->q, m->H, 1);
+    turn_before_norm(p, il, q, m->H);
     norm_heads(p, q, l->q_norm, m->H);
     limit_heads(p, q, m->H);
     free(q_in);
@@ -368,6 +392,7 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     project(p, il, x, q, k, k_seen, v, v_seen);
     ref_tap(p, QKV_SITE_Q, il, q);
     rotate(p, il, q_rot, q, m->H);
+    temper(p, il, q_rot);
     ref_tap(p, QKV_SITE_Q_ROT, il, q_rot);
     if (held == il) {
         ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);

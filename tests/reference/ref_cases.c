@@ -175,13 +175,14 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
  * scores of it. */
 static int leaves_rounding(const ref_model *m, const ref_edit *e) {
     const ref_norm norm = m->layers[m->n_layer - 1].attn_before; /* the first may have none */
-    if (m->family->norm != REF_LAYER || !norm.weight || e->op != REF_MEAN_DIM) return 0;
-    return ref_is_input(e->site) ||
+    const int averages = e->op == REF_MEAN_DIM;
+    if (m->family->norm != REF_LAYER || !norm.weight || !(averages || e->op == REF_SET)) return 0;
+    return (averages && ref_is_input(e->site)) ||
            (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));
 }
 
 int ref_can_move(const ref_model *m, const ref_edit *e) {
-    for (int il = 0; il < m->n_layer; il++)
+    for (int il = 0; il < m->n_layer && !m->family->norm_after_turning; il++)
         if (ref_has(e->layers, il) && (m->layers[il].rope || m->last_slope > 0))
             return !m->family->encoder;
     return 0;

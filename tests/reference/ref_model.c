@@ -103,10 +103,14 @@ static ref_norm load_norm(source_file *f, const char *name, int n) {
                       load_in_layer(f, name, "bias", (size_t)n)};
 }
 
-static ref_norm bare_norm(source_file *f) {
-    const ref_norm norm = {new_array(f->model, (size_t)f->model->D), NULL};
-    for (int i = 0; i < f->model->D; i++) norm.weight[i] = 1;
+static ref_norm ones(source_file *f, int n) {
+    const ref_norm norm = {new_array(f->model, (size_t)n), NULL};
+    for (int i = 0; i < n; i++) norm.weight[i] = 1;
     return norm;
+}
+
+static ref_norm bare_norm(source_file *f) {
+    return ones(f, f->model->D);
 }
 
 static ref_norm need_norm(source_file *f, const char *name) {
@@ -238,6 +242,24 @@ static void load_experts(source_file *f, ref_layer *l) {
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
+static double softplus(double x) {
+    return log1p(exp(x));
+}
+
+/* Number il of a list of floats; its name has no family before it. */
+static double listed(const source_file *f, const char *name) {
+    const int64_t id = gguf_find_key(f->gguf, name);
+    if (id < 0) give_up("missing", name);
+    return (double)((const float *)gguf_get_arr_data(f->gguf, id))[f->il];
+}
+
+static void read_xielu(const source_file *f, ref_layer *l) {
+    l->xielu[2] = listed(f, "xielu.beta");
+    l->xielu[0] = softplus(listed(f, "xielu.alpha_p"));
+    l->xielu[1] = l->xielu[2] + softplus(listed(f, "xielu.alpha_n"));
+    l->xielu[3] = listed(f, "xielu.eps");
+}
+
 /* Layers with a window may be listed. */
 static int has_window(const source_file *f) {
     const int every = f->model->family->full_every;
@@ -253,6 +275,16 @@ static int has_experts(const source_file *f) {
     const int first = key_int(f, "leading_dense_block_count", 0);
     const int every = key_int(f, "interleave_moe_layer_step", 0);
     return f->model->n_expert && f->il >= first && (every == 0 || (f->il + 1) % every == 0);
+}
+
+/* How many keys layers with a window see; 0: none has one. */
+static int window_width(const source_file *f) {
+    const ref_family *family = f->model->family;
+    if (family->chunked) return key_int(f, "attention.chunk_size", 8192);
+    if (family->windows_in_layers && !key_flag(f, "attention.sliding_window_used",
+                                               f->model->n_layer == family->windows_in_layers))
+        return 0;
+    return key_int(f, "attention.sliding_window", 0);
 }
 
 /* As the file says of each layer, or as the family has it. */
@@ -311,7 +343,12 @@ static void load_layer(source_file *f, int window) {
     const int own_rope = family->local_base || family->unscaled_windows;
     l->rope = own_rope && l->window ? &whole->local_rope : &whole->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;
+    if (family->turned_in_windows && window && !l->window) l->rope = NULL;
+    if (family->activation == REF_XIELU) read_xielu(f, l);
     if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
+    if (family->bare_head_norms && l->rope &&
+        key_flag(f, "attention.head_norms", m->n_expert != 128))
+        l->q_norm = l->k_norm = ones(f, m->d);
     whole->n_memory = m->n_memory;
     memcpy((void *)whole->memory, (void *)m->memory, sizeof m->memory);
     f->model = whole;
@@ -342,7 +379,7 @@ static void read_layer_shapes(source_file *f) {
     if (!m->layers) give_up("out of memory", "model");
     for (f->il = 0; f->il < m->n_layer; f->il++) {
         ref_layer *l = &m->layers[f->il];
-        read_layer_shape(f, l, key_int(f, "attention.sliding_window", 0));
+        read_layer_shape(f, l, window_width(f));
         m->H = least(m->H, l->shape.H);
         m->G = least(m->G, l->shape.G);
         m->d = least(m->d, l->shape.d);
@@ -361,10 +398,11 @@ static void read_shape(source_file *f) {
     m->n_own = key_int(f, "embedding_length_per_layer_input", 0);
     read_layer_shapes(f);
     m->f = key_int(f, "expert_feed_forward_length", m->F);
-    m->n_shared = key_int(f, "expert_shared_count", 0) * m->f;
+    m->n_shared = key_int(f, "expert_shared_count", m->family->shares_input) * m->f;
     m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
     m->n_group = key_int(f, "expert_group_count", 0);
     m->n_group_used = key_int(f, "expert_group_used_count", 0);
+    m->jitter = key_double(f, "expert_jitter", 0.01);
     m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
     m->bare_norms = !key_flag(f, "norm_weights", !m->family->bare_norms);
@@ -406,6 +444,11 @@ static void read_rope(source_file *f) {
     r->whole_pairs = key_flag(f, "rope.scaling.yarn_truncate", 1);
     r->yarn = type >= 0 && strcmp(gguf_get_val_str(f->gguf, type), "yarn") == 0;
     r->size = r->yarn ? 1 + 0.1 * log(r->factor) : key_double(f, "rope.scaling.attn_factor", 1);
+    if (m->family->yarn_log)
+        r->size /= 1 + 0.1 * key_double(f, "rope.scaling.yarn_log_multiplier", 0) * log(r->factor);
+    const int always = m->family->tempers_unturned;
+    m->temperature = key_double(f, "attention.temperature_scale", always ? 0.1 : 0);
+    m->temperature_step = key_int(f, "attention.temperature_length", always ? 8192 : r->context);
     r->divisor = load(f, "rope_freqs.weight", pairs);
     if (!r->divisor) r->divisor = load(f, "rope_factors_short.weight", pairs);
     r->long_divisor = load(f, "rope_factors_long.weight", pairs);
@@ -442,8 +485,7 @@ static void read_model(source_file *f) {
     read_factors(f);
     read_rope(f);
     read_ends(f);
-    for (f->il = 0; f->il < m->n_layer; f->il++)
-        load_layer(f, key_int(f, "attention.sliding_window", 0));
+    for (f->il = 0; f->il < m->n_layer; f->il++) load_layer(f, window_width(f));
 }
 
 ref_model ref_in_layer(const ref_model *m, int layer) {

@@ -60,6 +60,8 @@ typedef struct ref_layer {
     float *scale;    /* [1]: the layer's output is multiplied by it; NULL: it is not */
     ref_linear own_gate, own_proj; /* [p][D] [D][p]; no weight: no embeddings of its own */
     ref_norm own_norm;
+    double xielu
+        [4]; /* p, n, beta, eps: x > 0: p x² + beta x; else n (e^min(x, eps) - 1 - x) + beta x */
     int window;           /* keys a query sees, itself included; 0 = all */
     const ref_rope *rope; /* NULL: does not turn */
 } ref_layer;
@@ -74,6 +76,9 @@ typedef struct ref_model {
     int n_group, n_group_used; /* of experts; 0 or 1: none */
     int f;                     /* feed-forward width of one expert */
     double share_factor;       /* of all experts' shares */
+    double jitter;             /* of the sparse mixer */
+    double temperature; /* queries are multiplied by 1 + this · ln(1 + floor(position / step)) */
+    int temperature_step;
     int parallel;
     int bare_norms; /* norms of the residual stream have no weights: ones */
     ref_activation activation;

@@ -168,6 +168,7 @@ typedef enum qkv_activation {
     QKV_ACT_GELU_ERF,
     QKV_ACT_RELU,
     QKV_ACT_RELU_SQUARED,
+    QKV_ACT_XIELU,         /* with numbers of each layer's own: qkv_xielu */
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
 
@@ -178,6 +179,12 @@ typedef enum qkv_router_kind {
     QKV_ROUTER_MIXER,
     QKV_ROUTER_COUNT
 } qkv_router_kind;
+
+/* Queries that come later in the text are multiplied by 1 + scale · ln(1 + floor((position + offset) / step)). */
+typedef struct qkv_temperature {
+    float scale; /* 0: they are not */
+    int32_t step, offset;
+} qkv_temperature;
 
 typedef enum qkv_mlp_kind {
     QKV_MLP_PLAIN,
@@ -230,8 +237,23 @@ typedef struct qkv_family {
     float alibi_exponent;    /* of the last slope, where the file does not say it (hparams.c) */
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
     int unscaled;            /* scores are not, unless the file says a factor */
+    int rope_in_windows;     /* where some layers have a window, the others do not turn */
+    int norm_after_rope;     /* queries and keys are normalised after RoPE, and edited after that */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
     int logit_scale_divides; /* instead of multiplying */
+    /* Instead of windows, layers see chunks of the text: a query sees the keys of its own chunk, up to itself. So
+     * many keys to a chunk, where the key attention.chunk_size does not say it; 0: there are none. */
+    int chunk;
+    qkv_temperature temperature; /* of queries, where the file does not say it */
+    int temperature_unturned;    /* in layers that do not turn alone */
+    /* Norms of heads without weights, in layers that turn: unless the key attention.head_norms is false, or
+     * there are so many experts and no key. */
+    qkv_slot_set norms_without_weights;
+    int experts_without_norm;
+    /* A window counts in models of this many layers alone, as in llama.cpp, unless the key
+     * attention.sliding_window_used says so; 0: in all. */
+    int window_layers;
+    int yarn_log_divides; /* the key yarn_log_multiplier m: q and k are divided by 1 + 0.1 m ln(factor) */
     /* Models of this many layers scale scores by 1/sqrt(D/H) instead of 1/sqrt(d). */
     int width_scaled_layers;
     /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
@@ -255,6 +277,7 @@ typedef struct qkv_family {
 /* X(identifier): the object is qkv_family_IDENTIFIER, in family_IDENTIFIER.c */
 #define QKV_FAMILY_LIST(X)                                                                         \
     X(llama)                                                                                       \
+    X(llama4)                                                                                      \
     X(gpt2)                                                                                        \
     X(qwen2)                                                                                       \
     X(qwen2moe)                                                                                    \
@@ -293,6 +316,11 @@ typedef struct qkv_family {
     X(mpt)                                                                                         \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
+    X(mistral3)                                                                                    \
+    X(hunyuan_dense)                                                                               \
+    X(apertus)                                                                                     \
+    X(exaone4)                                                                                     \
+    X(phimoe)                                                                                      \
     X(bert)                                                                                        \
     X(modern_bert)                                                                                 \
     X(eurobert)                                                                                    \

@@ -466,10 +466,15 @@ static int has_window(const qkv_hf_config *config) {
     return config->hf->window && (!only || strcmp(only, config->architecture) == 0);
 }
 
-static int apply_settings(qkv_hf_config *config, qkv_error *err) {
+int qkv_hf_apply_settings(qkv_hf_config *config, const qkv_hf_setting *settings, qkv_error *err) {
     int status = QKV_OK;
-    for (const qkv_hf_setting *s = config->hf->settings; s && s->name && status == QKV_OK; s++)
+    for (const qkv_hf_setting *s = settings; s && s->name && status == QKV_OK; s++)
         status = apply_setting(config, s, err);
+    return status;
+}
+
+static int apply_settings(qkv_hf_config *config, qkv_error *err) {
+    int status = qkv_hf_apply_settings(config, config->hf->settings, err);
     if (status == QKV_OK && config->hf->configure) status = config->hf->configure(config, err);
     if (status == QKV_OK && has_window(config)) status = qkv_hf_window_read(config, err);
     return status;

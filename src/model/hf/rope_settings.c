@@ -139,7 +139,7 @@ static double magnitude(double factor, double weight) {
 /* What q and k are multiplied by, where it is not what YaRN takes by itself. */
 static int write_yarn_attention(rope *r, double factor, qkv_error *err) {
     double given = 0, scale = 0, scale_all = 0;
-    const double usual = magnitude(factor, 1);
+    double usual = magnitude(factor, 1);
     const int has = qkv_hf_take_float(&r->scaling, "attention_factor", 1e-6, 1e6, &given, err);
     if (has < 0) return has;
     int found = qkv_hf_take_float(&r->scaling, "mscale", 0, 1e6, &scale, err);
@@ -149,6 +149,10 @@ static int write_yarn_attention(rope *r, double factor, qkv_error *err) {
     if (!has) given = usual;
     if (!has && scale != 0 && scale_all != 0)
         given = magnitude(factor, scale) / magnitude(factor, scale_all);
+    if (r->config->family->yarn_log_divides && scale_all != 0) {
+        qkv_hf_set_float(r->config, "rope.scaling.yarn_log_multiplier", scale_all);
+        usual /= 1 + 0.1 * scale_all * log(factor);
+    }
     if (given != usual) qkv_hf_set_float(r->config, "rope.scaling.attn_factor", given / usual);
     return QKV_OK;
 }
@@ -225,6 +229,20 @@ static int take_divisors(rope *r, const char *name, float **out, qkv_error *err)
     return status;
 }
 
+/* By the length of the prompt, short or long: two that are the same are known. */
+static int take_magnitudes(rope *r, double *attention, qkv_error *err) {
+    double is_short = 0, is_long = 0;
+    int found = qkv_hf_take_float(&r->scaling, "short_mscale", 1e-6, 1e6, &is_short, err);
+    if (found >= 0) found = qkv_hf_take_float(&r->scaling, "long_mscale", 1e-6, 1e6, &is_long, err);
+    if (found < 0) return found;
+    if (is_short != is_long)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: short_mscale and long_mscale are supported only where they are equal",
+                        r->config->path);
+    if (is_short != 0) *attention = is_short;
+    return QKV_OK;
+}
+
 static int write_longrope(rope *r, qkv_error *err) {
     int64_t original = 0;
     double given = 0;
@@ -244,6 +262,8 @@ static int write_longrope(rope *r, qkv_error *err) {
     found = qkv_hf_take_float(&r->scaling, "attention_factor", 1e-6, 1e6, &given, err);
     if (found < 0) return found;
     if (found) attention = given;
+    if (r->config->hf->longrope_has_magnitudes) found = take_magnitudes(r, &attention, err);
+    if (found < 0) return found;
     qkv_hf_set_int(r->config, "rope.scaling.original_context_length", original);
     qkv_hf_set_float(r->config, "rope.scaling.attn_factor", attention);
     return QKV_OK;
@@ -251,8 +271,14 @@ static int write_longrope(rope *r, qkv_error *err) {
 
 /* NTK scaling by the prompt's length begins beyond the context, where no prompt is taken. */
 static int write_dynamic(rope *r, qkv_error *err) {
-    double factor = 1;
-    return need_float(r, "factor", &factor, err);
+    double factor = 1, alpha = 0;
+    int found = need_float(r, "factor", &factor, err);
+    if (found != QKV_OK || !r->config->hf->dynamic_has_alpha) return found;
+    found = qkv_hf_take_float(&r->scaling, "alpha", 0, 1e12, &alpha, err);
+    if (found < 0 || alpha == 0) return found < 0 ? found : QKV_OK;
+    const double width = (double)r->config->head_dim;
+    qkv_hf_set_float(r->config, "rope.freq_base", r->base * pow(alpha, width / (width - 2)));
+    return QKV_OK;
 }
 
 static int write_nothing(rope *r, qkv_error *err) {
@@ -362,11 +388,19 @@ static int write_numbers(rope *r, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Settings that a family keeps among RoPE's. */
+static int apply_own_settings(rope *r, qkv_error *err) {
+    qkv_hf_config inner = *r->config;
+    inner.settings = r->scaling.settings;
+    return qkv_hf_apply_settings(&inner, r->config->hf->rope_settings, err);
+}
+
 int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err) {
     rope r = {.config = config, .base = 10000, .part = 1};
     int status = find_scaling(&r, err);
     if (status == QKV_OK) status = write_numbers(&r, err);
     if (status == QKV_OK) status = write_scaling(&r, err);
+    if (status == QKV_OK) status = apply_own_settings(&r, err);
     if (status == QKV_OK) ignore_rest(&r);
     json_decref(r.scaling.settings);
     return status;

@@ -17,6 +17,7 @@ const qkv_hf_wrapper qkv_hf_wrappers[] = {
     {"Gemma4ForConditionalGeneration", "gemma4_text", 0},
     {"Idefics3ForConditionalGeneration", "llama", 0},
     {"InternVLForConditionalGeneration", "qwen2", 0},
+    {"Llama4ForConditionalGeneration", "llama4_text", 0},
     {"LlavaForConditionalGeneration", "llama", 0},
     {"LlavaNextForConditionalGeneration", "llama", 0},
     {"LlavaOnevisionForConditionalGeneration", "qwen2", 0},

@@ -5,7 +5,9 @@
  * unless whole maps are asked for.
  */
 #include <assert.h>
+#include <math.h>
 
+#include "base/first_key.h"
 #include "run/graph/build.h"
 #include "run/graph/head_input.h"
 
@@ -86,6 +88,7 @@ static qkv_heads given_heads(qkv_graph *g) {
 static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
                                         struct ggml_tensor *x, struct ggml_tensor *heads,
                                         qkv_head_norm norm, int given) {
+    if (!given) heads = qkv_rotate_before_norm(g, in, il, heads);
     if (qkv_heads_are_normed_together(g->model, in, il) && !given) {
         heads = qkv_head_inputs(g, in, il, x, heads, (qkv_head_norm){0});
         return qkv_clamped(g, norm_heads(g, norm, heads));
@@ -111,27 +114,38 @@ static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     return p;
 }
 
-static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
-                                  struct ggml_tensor *position) {
-    const qkv_hparams *hp = &g->model->hp;
-    int which = qkv_layer_rope(g->model, il);
-    if (which < 0) return x;
-    int mode = hp->rope_pairs == QKV_ROPE_HALVES ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-    const qkv_rope *rope = &hp->rope[which];
-    return ggml_rope_ext(g->ctx, x, position, g->in_divisors[which], rope->dims, mode, 0,
-                         rope->base, 1, 0, rope->attn_factor, 0, 0);
-}
-
 int qkv_mask_kind(const qkv_graph *g, int32_t il) {
     if (!qkv_layer_window(g->model, il)) return QKV_MASK_FULL;
     if (!g->step || g->step->caches[il * g->n_members]->bounded) return QKV_MASK_WINDOW;
     return QKV_MASK_WINDOW_WIDE;
 }
 
+/* Of queries at `position` [rows], and keys from the first of the text on. */
+static void run_chunk_mask(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const qkv_hparams *hp = data;
+    const int32_t *position = dst->src[0]->data;
+    for (int64_t i = ith; i < dst->ne[1]; i += nth) {
+        float *row = (float *)dst->data + i * dst->ne[0];
+        const int64_t first = qkv_first_key(-(int64_t)hp->window, position[i]);
+        for (int64_t k = 0; k < dst->ne[0]; k++)
+            row[k] = k >= first && k <= position[i] ? 0 : -INFINITY;
+    }
+}
+
+/* Chunks begin at places of the text, so that no band fits all blocks. */
+static struct ggml_tensor *chunk_mask(qkv_graph *g, int64_t first, int64_t rows, int64_t keys) {
+    struct ggml_tensor *position =
+        ggml_view_1d(g->ctx, g->in_position, rows, (size_t)first * sizeof(int32_t));
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, keys, rows, 1, 1, &position, 1, run_chunk_mask,
+                          GGML_N_TASKS_MAX, (void *)&g->model->hp);
+}
+
 /* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
 static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
                                    int64_t keys) {
     struct ggml_tensor *band = g->in_mask[qkv_mask_kind(g, il)];
+    if (g->model->hp.is_chunked && !g->step && qkv_mask_kind(g, il) != QKV_MASK_FULL)
+        return chunk_mask(g, first, rows, keys);
     if (g->step)
         return ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], (size_t)first * band->nb[1]);
     if (band->ne[0] == keys) return band; /* one block */
@@ -260,7 +274,7 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
     struct ggml_tensor *before =
         qkv_input(g, GGML_TYPE_F32, x->ne[0], g->model->hp.layers[il].n_kv_head, g->n_before);
     g->in_before[2 * il + of_values] = before;
-    if (!of_values) before = rotate(g, il, before, g->in_position_before);
+    if (!of_values) before = qkv_rotate_after_norm(g, il, before, g->in_position_before);
     return ggml_concat(g->ctx, qkv_for_each_variant(g, before), x, 2);
 }
 
@@ -270,7 +284,7 @@ static qkv_seen look_at(qkv_graph *g, int32_t il, qkv_heads p, const qkv_query_b
     const int64_t H = g->model->hp.layers[il].n_head;
     struct ggml_tensor *plain_k = NULL;
     struct ggml_tensor *k = qkv_tap_shared(
-        g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
+        g, QKV_SITE_K_ROT, il, qkv_rotate_after_norm(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
     qkv_seen s = {0};
     if (g->step) {
         s.keys.edited = qkv_cache_keys(g, il, k);
@@ -295,8 +309,8 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     qkv_query_block block = {.n_heads = shape->n_head};
     if (g->n_heads && il == g->from && !g->step)
         block.first_head = g->first_head, block.n_heads = g->n_heads;
-    struct ggml_tensor *q =
-        qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q, g->in_position)); // [d, H, T, B]
+    struct ggml_tensor *q = qkv_rotate_after_norm(g, il, p.q, g->in_position); // [d, H, T, B]
+    q = qkv_tap(g, QKV_SITE_Q_ROT, il, qkv_tempered(g, il, q));
     if (shape->kv_layer == il) g->seen[il] = look_at(g, il, p, &block);
     const looked_at s = {
         .q = q, .q_in_cache = qkv_queries_in_cache(g, il, q), .seen = g->seen[shape->kv_layer]};

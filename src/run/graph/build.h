@@ -36,6 +36,16 @@ struct ggml_tensor *qkv_wanted_rows(qkv_graph *g, struct ggml_tensor *x);
 struct ggml_tensor *qkv_token_embeddings(qkv_graph *g);
 struct ggml_tensor *qkv_own_embedding(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 
+/* rotate.c: queries or keys [d, heads, T, B], turned as the layer turns them; as they are where it does not. */
+struct ggml_tensor *qkv_rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                               struct ggml_tensor *position);
+/* The same where it belongs before the norm of heads, that is before any edit; after it, in other families. */
+struct ggml_tensor *qkv_rotate_before_norm(qkv_graph *g, qkv_site in, int32_t il,
+                                           struct ggml_tensor *x);
+struct ggml_tensor *qkv_rotate_after_norm(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                          struct ggml_tensor *position);
+/* Queries, multiplied by their temperatures, where the layer has any. */
+struct ggml_tensor *qkv_tempered(qkv_graph *g, int32_t il, struct ggml_tensor *q);
 /* attention.c: the layer's input x as attention reads it, after the norm if there is one. */
 struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* z [H·d, T, B] of the layer's input [D, T, B]. NULL where the pass ends with the maps. */
@@ -48,7 +58,7 @@ typedef struct qkv_route {
 /* router.c: of the router's scores [E, T·B]; bias [E] serves the choice alone, NULL: there is none. */
 qkv_route qkv_route_tokens(qkv_graph *g, struct ggml_tensor *scores, struct ggml_tensor *bias);
 /* feed_forward.c: the model's activation. */
-struct ggml_tensor *qkv_activated(qkv_graph *g, struct ggml_tensor *x);
+struct ggml_tensor *qkv_activated(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* Of the normalised input [D, T, B]; plain, gated, or experts. */
 struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 

@@ -11,6 +11,7 @@
  */
 #include <math.h>
 
+#include "base/first_key.h"
 #include "base/memory.h"
 #include "run/graph/build.h"
 #include "run/graph/head_input.h"
@@ -204,11 +205,13 @@ void qkv_mask_fill(const qkv_graph *g, float *band, int32_t window) {
 
 void qkv_mask_fill_step(const qkv_graph *g, float *mask, int kind) {
     const int64_t keys = g->step->keys[kind];
-    const int64_t window = kind == QKV_MASK_FULL ? INT64_MAX : g->model->hp.window;
+    const qkv_hparams *hp = &g->model->hp;
+    const int64_t window = kind == QKV_MASK_FULL ? 0 : hp->is_chunked ? -hp->window : hp->window;
     for (int64_t i = 0; i < g->n_tokens; i++) {
+        const int64_t query = g->step->position + i, first = qkv_first_key(window, query);
         for (int64_t c = 0; c < keys; c++) {
-            int64_t back = g->step->position + i - g->step->first[kind] - c;
-            mask[i * keys + c] = back >= 0 && back < window ? 0 : -INFINITY;
+            const int64_t key = g->step->first[kind] + c;
+            mask[i * keys + c] = key >= first && key <= query ? 0 : -INFINITY;
         }
     }
 }

@@ -56,7 +56,7 @@ static struct ggml_tensor *of_layer(qkv_graph *g, int32_t il) {
 struct ggml_tensor *qkv_own_embedding(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     struct ggml_tensor *own = of_layer(g, il);
     if (x->ne[1] != own->ne[1]) own = qkv_wanted_rows(g, own);
-    struct ggml_tensor *gate = qkv_activated(g, qkv_linear(g, LAYER(g, il, OWN_GATE), NULL, x));
+    struct ggml_tensor *gate = qkv_activated(g, il, qkv_linear(g, LAYER(g, il, OWN_GATE), NULL, x));
     gate = ggml_mul(g->ctx, gate, own);
     return qkv_norm(g, LAYER(g, il, OWN_NORM), NULL,
                     qkv_linear(g, LAYER(g, il, OWN_PROJ), NULL, gate));
