@@ -145,9 +145,8 @@ struct qkv_hf {
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
     const qkv_hf_setting *rope_settings;          /* the same, within RoPE's */
-    const qkv_hf_name
-        *layer_numbers;         /* tensors of one number in each layer, and the list of them that
-                                       * a GGUF file has as a key; end with {NULL} */
+    /* Tensors of one number in each layer, and the list of them that a GGUF file has as a key; end with {NULL}. */
+    const qkv_hf_name *layer_numbers;
     const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
