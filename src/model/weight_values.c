@@ -89,6 +89,9 @@ static part layer_part(const qkv_model *model, int32_t il, int slot) {
         p.gated = 1;
         p.n /= 2;
     }
+    /* Values that are made as keys are. */
+    if (!p.tensor && slot == QKV_LAYER_V && model->layers[il].w[QKV_LAYER_V_NORM])
+        p = whole(model->layers[il].w[QKV_LAYER_K]);
     p.permuted = p.tensor && model->hp.qk_permuted && is_reordered(slot);
     return p;
 }

@@ -60,7 +60,7 @@ static const qkv_hf hf = {
 
 static const qkv_slot_override overrides[] = {
     {QKV_LAYER_FFN_NORM, "post_attention_norm.weight", NULL},
-    {QKV_LAYER_Q, NULL, "DP"},
+    {QKV_LAYER_Q, NULL, "DB"},
     {-1, NULL, NULL},
 };
 
