@@ -136,7 +136,8 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_ff = hp->largest.n_ff;
     info->n_vocab = hp->n_vocab;
     info->n_ctx = hp->n_ctx;
-    info->window = hp->window;
+    info->window = hp->is_chunked ? 0 : hp->window;
+    info->chunk = hp->is_chunked ? hp->window : 0;
     for (int32_t il = 0; il < hp->n_layer; il++)
         info->n_windowed += qkv_layer_window(model, il) > 0;
     info->causal = hp->causal;
@@ -147,7 +148,7 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->has_final_norm = hp->has_final_norm;
     const struct ggml_tensor *segments = model->w[QKV_MODEL_TOKEN_TYPES];
     info->has_segments =
-        segments && segments->ne[1] > 1 && model->vocab && qkv_vocab_separator(model->vocab) >= 0;
+        segments && segments->ne[1] > 1 && model->vocab && qkv_vocab_has_segments(model->vocab);
     info->attn_softcap = (double)hp->attn_softcap;
     info->attn_scale = (double)hp->attn_scale;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
