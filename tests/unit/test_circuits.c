@@ -285,15 +285,15 @@ static void check_head(const ref_model *m, qkv_circuit_kind kind, const qkv_circ
     free(w);
 }
 
-/* Layers with the shape of the first, which circuits are computed of together: their number, and a list. */
+/* Layers with the shape of the first with attention, which circuits are computed of together: their number, and a list. */
 static int alike_layers(const ref_model *m, int *layers, char text[64]) {
-    const ref_shape_of_layer *first = &m->layers[0].shape;
+    const ref_shape_of_layer *first = &m->layers[ref_nth_layer(m, QKV_SITE_Z, 0)].shape;
     int n = 0;
     text[0] = '\0';
     for (int il = 0; il < m->n_layer; il++) {
         const ref_shape_of_layer *s = &m->layers[il].shape;
-        if (s->H != first->H || s->G != first->G || s->d != first->d ||
-            m->layers[il].kv_layer != il)
+        if (!m->layers[il].has_attention || s->H != first->H || s->G != first->G ||
+            s->d != first->d || m->layers[il].kv_layer != il)
             continue;
         snprintf(text + strlen(text), 64 - strlen(text), "%s%d", n ? "," : "", il);
         layers[n++] = il;
