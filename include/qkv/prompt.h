@@ -34,8 +34,8 @@ typedef struct qkv_prompt {
     uint32_t flags;   /* of qkv_tokenize_flags, for a text */
     const char *name; /* of a source that edits say patch:NAME of, or QKV_SET_PROMPT; else NULL */
     const char *written; /* the text that `tokens` were made of, for records; NULL: not known */
-    /* The second text of a pair, for models with segments, such as BERT: its tokens follow the first
-     * separator, [CLS] TEXT [SEP] PAIR [SEP], and are of the second segment. NULL: none. */
+    /* The second text of a pair, for encoders, such as BERT: the two are joined as the tokenizer says, [CLS]
+     * TEXT [SEP] PAIR [SEP]. Where there are segments, it is of the second one. NULL: none. */
     const char *pair;
 } qkv_prompt;
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "model/model.h"
 
 static const char *const default_prompts[] = {
     "The river runs past the old mill and down to the sea.",
@@ -56,14 +57,39 @@ static int copy_tokens(const qkv_prompt *prompt, int32_t **tokens, size_t *n_tok
     return QKV_OK;
 }
 
-/* Both texts as if each stood alone, the second without its first token: [CLS] TEXT [SEP] PAIR [SEP]. */
+/* Separators between two texts; 0 where there are no pairs. */
+static int32_t n_separators(const qkv_model *model) {
+    return model->vocab && !model->hp.causal ? qkv_vocab_pair_separators(model->vocab) : 0;
+}
+
+/* Two texts that were tokenized as if each stood alone: the second without its first token, [CLS] TEXT [SEP] PAIR
+ * [SEP]. RoBERTa repeats the separator between them. */
+static int join(const qkv_model *model, const int32_t *first, size_t n_first, const int32_t *second,
+                size_t n_second, int32_t **tokens, size_t *n_tokens, qkv_error *err) {
+    const int32_t separator = qkv_vocab_separator(model->vocab);
+    const size_t n_more = (size_t)n_separators(model) - 1;
+    if (n_first < 2 || n_second < 2 || first[n_first - 1] != separator || first[0] != second[0])
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: the tokenizer puts no tokens around a text, so two cannot be joined",
+                        model->file->path);
+    int32_t *both = qkv_calloc(n_first + n_more + n_second, sizeof *both);
+    if (!both) return qkv_fail_memory(err);
+    memcpy(both, first, n_first * sizeof *both);
+    for (size_t i = 0; i < n_more; i++) both[n_first + i] = separator;
+    memcpy(both + n_first + n_more, second + 1, (n_second - 1) * sizeof *both);
+    *tokens = both;
+    *n_tokens = n_first + n_more + n_second - 1;
+    return QKV_OK;
+}
+
 static int tokenize_pair(const qkv_prompt *prompt, const qkv_model *model, int32_t **tokens,
                          size_t *n_tokens, qkv_error *err) {
-    int32_t *first = NULL, *second = NULL, *both = NULL;
+    int32_t *first = NULL, *second = NULL;
     size_t n_first = 0, n_second = 0;
-    if (!qkv_model_get_info(model)->has_segments) {
+    if (!n_separators(model)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`pair` is for models with segments, such as BERT; %s has none",
+                        "`pair` is for encoders that take two texts, such as BERT; the file of %s "
+                        "does not say how",
                         qkv_model_get_info(model)->path);
     }
     int status = qkv_tokenize(model, &first, &n_first, prompt->text, text_length(prompt),
@@ -71,14 +97,8 @@ static int tokenize_pair(const qkv_prompt *prompt, const qkv_model *model, int32
     if (status == QKV_OK)
         status = qkv_tokenize(model, &second, &n_second, prompt->pair, strlen(prompt->pair),
                               prompt->flags, err);
-    if (status == QKV_OK && !(both = qkv_calloc(n_first + n_second, sizeof *both)))
-        status = qkv_fail_memory(err);
-    if (status == QKV_OK) {
-        memcpy(both, first, n_first * sizeof *both);
-        memcpy(both + n_first, second + 1, (n_second - 1) * sizeof *both);
-        *tokens = both;
-        *n_tokens = n_first + n_second - 1;
-    }
+    if (status == QKV_OK)
+        status = join(model, first, n_first, second, n_second, tokens, n_tokens, err);
     qkv_tokens_free(first);
     qkv_tokens_free(second);
     return status;
@@ -116,16 +136,34 @@ int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_e
     return status;
 }
 
+/* As one text that would give the same tokens: TEXT</s></s>PAIR. WordPiece sees no spaces: TEXT [SEP] PAIR. */
+static int write_pair(qkv_own_prompt *to, const qkv_prompt *from, const qkv_model *model,
+                      qkv_error *err) {
+    const int32_t n = n_separators(model);
+    const int spaced = n && strcmp(qkv_vocab_kind(model->vocab), "wordpiece") == 0;
+    char *separator = NULL;
+    size_t length = 0;
+    qkv_text both = {0};
+    int status = n ? qkv_vocab_token_text(model->vocab, &separator, &length,
+                                          qkv_vocab_separator(model->vocab), err)
+                   : QKV_OK; /* to be refused */
+    qkv_text_append(&both, from->text, text_length(from));
+    if (spaced) qkv_text_puts(&both, " ");
+    for (int32_t i = 0; i < n; i++) qkv_text_append(&both, separator, length);
+    if (spaced) qkv_text_puts(&both, " ");
+    qkv_text_puts(&both, from->pair);
+    to->text = both.data;
+    to->length = both.length;
+    free(separator);
+    return status == QKV_OK && both.failed ? qkv_fail_memory(err) : status;
+}
+
 static int take(qkv_own_prompt *to, const qkv_prompt *from, const qkv_model *model,
                 qkv_error *err) {
     to->flags = from->flags;
-    if (from->text && from->pair) { /* as one text that would give the same tokens */
-        qkv_text both = {0};
-        qkv_text_append(&both, from->text, text_length(from));
-        qkv_text_printf(&both, " [SEP] %s", from->pair);
-        to->text = both.data;
-        to->length = both.length;
-        if (both.failed) return qkv_fail_memory(err);
+    if (from->text && from->pair) {
+        const int status = write_pair(to, from, model, err);
+        if (status != QKV_OK) return status;
     } else if (from->text) {
         to->length = text_length(from);
         to->text = qkv_strndup(from->text, to->length);

@@ -31,12 +31,32 @@ static int set_end(const qkv_tokenizer_json *reader, qkv_json_end *end, json_int
     return QKV_OK;
 }
 
+/* "pair": one token, a text, one or more separators, the other text, a separator. How many stand between them; 0
+ * where it is something else. */
+static int64_t count_separators(const json_t *pair) {
+    const char *separator = NULL;
+    int64_t counts[3] = {0}; /* before, between and after the texts */
+    size_t n_texts = 0;
+    for (size_t i = 0; i < json_array_size(pair); i++) {
+        const json_t *part = json_array_get(pair, i);
+        const char *name =
+            json_string_value(json_object_get(json_object_get(part, "SpecialToken"), "id"));
+        if (!name && n_texts++ == 2) return 0;
+        if (!name) continue;
+        if (n_texts && separator && strcmp(name, separator) != 0) return 0;
+        if (n_texts) separator = name;
+        counts[n_texts]++;
+    }
+    return n_texts == 2 && counts[0] == 1 && counts[2] == 1 ? counts[1] : 0;
+}
+
 /* "single": [{"SpecialToken": {"id": NAME}}, {"Sequence": ...}, ...] */
 static int read_template(qkv_tokenizer_json *reader, const json_t *tree, qkv_error *err) {
     const json_t *names = json_object_get(tree, "special_tokens");
     const json_t *single = json_object_get(tree, "single");
     qkv_json_end *end = &reader->first;
     int status = QKV_OK;
+    reader->separators = count_separators(json_object_get(tree, "pair"));
     for (size_t i = 0; i < json_array_size(single) && status == QKV_OK; i++) {
         const json_t *part = json_array_get(single, i);
         if (json_object_get(part, "Sequence")) {
@@ -58,8 +78,9 @@ static int read_template(qkv_tokenizer_json *reader, const json_t *tree, qkv_err
     return status;
 }
 
-/* "cls": [TEXT, ID], "sep": [TEXT, ID] */
+/* "cls": [TEXT, ID], "sep": [TEXT, ID]. RoBERTa puts two separators between two texts, BERT one. */
 static int read_pair(qkv_tokenizer_json *reader, const json_t *tree, qkv_error *err) {
+    reader->separators = strcmp(qkv_json_type(tree), "RobertaProcessing") == 0 ? 2 : 1;
     const struct {
         const char *key;
         qkv_json_end *end;
@@ -164,5 +185,7 @@ int qkv_json_write_ends(const qkv_tokenizer_json *reader, struct gguf_context *m
     gguf_set_val_bool(meta, KEY("add_bos_token"), add_bos);
     gguf_set_val_bool(meta, KEY("add_eos_token"), add_eos);
     if (reader->kind == QKV_JSON_WordPiece) gguf_set_val_bool(meta, KEY("add_sep_token"), false);
+    if (reader->separators > (reader->kind == QKV_JSON_WordPiece))
+        gguf_set_val_u32(meta, QKV_VOCAB_PAIR_KEY, (uint32_t)reader->separators);
     return QKV_OK;
 }

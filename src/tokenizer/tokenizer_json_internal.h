@@ -89,6 +89,7 @@ typedef struct qkv_tokenizer_json {
     /* What is put around it. */
     int wraps; /* the tokens that have the roles cls and sep, without a post-processor */
     qkv_json_end first, last;
+    int64_t separators; /* between two texts; 0: it does not say */
 } qkv_tokenizer_json;
 
 /* ---- tokenizer_files.c ---- */

@@ -14,6 +14,9 @@
 struct gguf_context;
 typedef struct qkv_vocab qkv_vocab;
 
+/* How many separators stand between two texts, where that is not as the kind has it. */
+#define QKV_VOCAB_PAIR_KEY "qkv.tokenizer.pair_separators"
+
 /* *out stays NULL with QKV_OK when the file has no tokenizer at all (such a model takes ids only).
  * `path` is for messages. */
 int qkv_vocab_load(qkv_vocab **out, const struct gguf_context *gguf, const char *path,
@@ -29,6 +32,8 @@ int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index);
 int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token);
 /* The token between two texts; -1 where there is none. */
 int32_t qkv_vocab_separator(const qkv_vocab *vocab);
+/* How many of it stand between them; 0 where the file does not say how texts are joined. */
+int32_t qkv_vocab_pair_separators(const qkv_vocab *vocab);
 
 /* As the public functions of the same names say. */
 int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,

@@ -102,6 +102,7 @@ struct qkv_vocab {
     int32_t *ends; /* tokens that end a text */
     size_t n_ends;
     int add_bos, add_eos, add_sep, add_space_prefix;
+    int32_t pair_separators; /* between two texts; 0: the file does not say */
     /* Each NULL where nothing is to be done. The file's own (keys qkv.tokenizer.*), or made by the
      * kind. */
     qkv_charsmap charsmap;

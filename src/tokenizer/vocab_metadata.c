@@ -185,6 +185,11 @@ static int read_specials(qkv_vocab *vocab, const qkv_gguf *file, int typed, qkv_
         status = read_rule(file, KEY("add_sep_token"), KEY("seperator_token_id"), vocab->sep,
                            kind->add_sep, &vocab->add_sep, err);
     if (status != QKV_OK) return status;
+    /* WordPiece's texts have one between them; others differ, and GGUF has no word for it. */
+    int64_t separators = kind == &qkv_tokenizer_wordpiece;
+    status = qkv_gguf_int(file, QKV_VOCAB_PAIR_KEY, 0, 8, &separators, err);
+    if (status < 0) return status;
+    vocab->pair_separators = (int32_t)separators;
     vocab->add_space_prefix = kind->add_space_prefix;
     int found = qkv_gguf_bool(file, KEY("add_space_prefix"), &vocab->add_space_prefix, err);
     return found < 0 ? found : QKV_OK;

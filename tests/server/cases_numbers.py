@@ -18,11 +18,11 @@ def program(*words, folder=None):
     return done.stdout
 
 
-def capture(*captures, edits=EDITS):
+def capture(*captures, edits=EDITS, prompt=("-p", TEXT)):
     """Tensors of qkv run, by their names in its file."""
     import struct
     with tempfile.TemporaryDirectory() as folder:
-        words = ["run", "-p", TEXT, "-o", "out.safetensors"] + (["--variant", edits] if edits else [])
+        words = ["run", *prompt, "-o", "out.safetensors"] + (["--variant", edits] if edits else [])
         for text in captures:
             words += ["--capture", text]
         program(*words, folder=folder)
@@ -235,8 +235,26 @@ def case_why_adds_up(server):
             assert abs(sum(said[part]["channels"]) - said[part]["score"]) < 1e-9 and len(said[part]["channels"]) == 32
         logits = [token["logit"] for token in said["writes"]]
         assert len(logits) == 5 and logits == sorted(logits, reverse=True)
+        assert said["bias"] == 0
     server.error(server.post("why", {"layer": 3, "head": 1, "query": 99, "key": 0}), 400, "argument")
     server.error(server.post("why", {"layer": 3, "head": 1}), 400, "argument")
+
+
+def case_why_has_a_bias(server):
+    """ALiBi: the channels and what the distance adds are the score; the head's scores have no bias, and its slope."""
+    model = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "bloom", "model.gguf")
+    tokens = [1, 5, 9, 20, 33, 40, 7]
+    server.start("-m", model)
+    told = capture("scores@1.h2", edits="", prompt=["-m", model, "--tokens", ",".join(map(str, tokens))])["v0/scores.1"]
+    place = {"prompt": {"tokens": tokens}, "layer": 1, "head": 2}
+    maps, facts = safetensors(server.post("head", {**place, "edits": "q@1.h2=scale:0.5", "only": "scores"})[2])
+    assert facts["slope"] == 2 ** -6, facts["slope"]
+    for query, key in [(6, 0), (5, 3), (2, 2)]:
+        said = server.json("why", {**place, "edits": "", "query": query, "key": key})
+        bias, wanted = (key - query) * facts["slope"], told[query * len(tokens) + key]
+        assert abs(said["bias"] - bias) < 1e-9, (said["bias"], bias)
+        assert abs(said["before"]["score"] + bias - wanted) < 1e-5 * (1 + abs(wanted))
+        assert abs(maps["scores"][query * len(tokens) + key] + bias - wanted) < 1e-5 * (1 + abs(wanted))
 
 
 FIGURES = [

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "qkv/model.h"
+#include "qkv/weights.h"
 #include "support/engine.h"
 #include "support/hf_directory.h"
 #include "support/scratch.h"
@@ -284,6 +285,30 @@ static void stored_twice(void **state) {
     free(file);
 }
 
+/* Where the output's matrix is that of the embedding and not stored, its bias still is the output's own. */
+static void hide_output(char out[256], const char *name) {
+    const int is_output = strcmp(name, "lm_head.weight") == 0;
+    snprintf(out, 256, "%s", is_output ? "rotary_emb.inv_freq" : name); /* which is left out */
+}
+
+static void tied_with_a_bias(void **state) {
+    (void)state;
+    static const char *const nothing[] = {NULL};
+    static const char *const families[] = {"gptj", "codegen"};
+    for (int i = 0; i < 2; i++) {
+        qkv_error err;
+        qkv_model *model = NULL;
+        qkv_weight bias = QKV_WEIGHT_INIT;
+        hf_directory_wrap_weights(families[i], hide_output, nothing);
+        write_config(families[i], "tie_word_embeddings", "true");
+        expect_ok(qkv_model_open(&model, hf_directory_path(), &err), &err, "tied with a bias");
+        assert_true(qkv_model_get_info(model)->tied_output);
+        expect_ok(qkv_weight_find(model, "output_bias", -1, &bias, &err), &err, "its bias");
+        assert_int_equal(bias.n_rows, qkv_model_get_info(model)->n_vocab);
+        qkv_model_free(model);
+    }
+}
+
 /* ---- settings that GGUF files of the family do not have ---- */
 
 static qkv_model *open_with(const char *family, const char *setting, const char *value) {
@@ -461,9 +486,11 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings),     cmocka_unit_test(published), cmocka_unit_test(notices),
-        cmocka_unit_test(stored_twice), cmocka_unit_test(windows),   cmocka_unit_test(positions),
-        cmocka_unit_test(configs),      cmocka_unit_test(headers),   cmocka_unit_test(files),
+        cmocka_unit_test(settings), cmocka_unit_test(published),
+        cmocka_unit_test(notices),  cmocka_unit_test(stored_twice),
+        cmocka_unit_test(windows),  cmocka_unit_test(positions),
+        cmocka_unit_test(configs),  cmocka_unit_test(tied_with_a_bias),
+        cmocka_unit_test(headers),  cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -840,7 +840,7 @@ class Model(Studies):
         """The map of one head, or of several heads of a layer: `head=[1, 3]` or `head="0-3"`.
 
         With `edits` the map under these edits; `diff=True` draws its change, `baseline=True` both. `pair` is the second
-        text of a pair, for models with segments such as BERT.
+        text of a pair, for encoders such as BERT.
 
         >>> import qkv
         >>> qkv.open().pattern("The river runs.", layer=2, head=3)

@@ -239,7 +239,8 @@ static int is_other_matrix(const qkv_st_tensor *a, const qkv_st_tensor *b) {
 }
 
 /* Tied models may store the output's matrix all the same: it is the embedding. Where it is not, a model
- * was trained further without the tie, and transformers takes what is stored (since version 5). */
+ * was trained further without the tie, and transformers takes what is stored (since version 5). A bias is
+ * the output's own in any case. */
 static int bind_tied(binder *b, qkv_st_tensor *head, qkv_error *err) {
     const qkv_st_tensor *embedding = find_embedding(b);
     qkv_text text = {0};
@@ -248,13 +249,16 @@ static int bind_tied(binder *b, qkv_st_tensor *head, qkv_error *err) {
     qkv_text_puts(&text, "the output is not tied to the embedding as config.json says: "
                          "lm_head.weight holds other numbers, and is used");
     const int status = qkv_gguf_add_notice(b->file, &text, err);
-    return status == QKV_OK ? bind_table(b, output_names, NULL, "", "", err) : status;
+    return status == QKV_OK ? bind_name(b, NULL, "lm_head.weight", "output.weight", err) : status;
 }
 
 static int bind_output(binder *b, qkv_error *err) {
     if (b->config->family->has_no_logits) return QKV_OK;
     qkv_st_tensor *head = find_source(b, "lm_head.weight");
-    if (b->config->tied == 1) return head ? bind_tied(b, head, err) : QKV_OK;
+    if (b->config->tied == 1) {
+        const int status = head ? bind_tied(b, head, err) : QKV_OK;
+        return status == QKV_OK ? bind_name(b, NULL, "lm_head.bias", "output.bias", err) : status;
+    }
     if (b->config->tied == 0 && !head && !b->config->hf->plain_output)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: lm_head.weight is missing, and tie_word_embeddings is false",

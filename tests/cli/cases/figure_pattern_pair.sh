@@ -71,3 +71,19 @@ cmp pair.csv one.csv && echo "the same numbers"
 qkv reproduce pair.svg -m bert --check
 qkv figure pattern --layer 0 --head 1 -p 'The mill.' --pair 'The river.' -o no.svg 2>&1 | sed 's|; .*/|; |'
 qkv figure pattern -m bert -p 'The mill.' -p 'The river.' --pair 'It runs.' -o no.svg
+# RoBERTa has no segments, and two separators; ModernBERT says with a template that it has one.
+with() { cp -r "$VECTORS/$1/hf" "$1" && chmod -R u+w "$1" && sed -i "s|\"post_processor\": null|\"post_processor\": $2|" "$1/tokenizer.json"; }
+one() { echo "{\"SpecialToken\": {\"id\": \"$1\", \"type_id\": 0}}"; }
+text() { echo "{\"Sequence\": {\"id\": \"$1\", \"type_id\": 0}}"; }
+named() { echo "\"$1\": {\"id\": \"$1\", \"ids\": [$2], \"tokens\": [\"$1\"]}"; }
+with roberta '{"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1], "trim_offsets": true, "add_prefix_space": false}'
+with modernbert "{\"type\": \"TemplateProcessing\", \"single\": [$(one '<s>'), $(text A), $(one '</s>')], \"pair\": [$(one '<s>'), $(text A), $(one '</s>'), $(text B), $(one '</s>')], \"special_tokens\": {$(named '<s>' 1), $(named '</s>' 2)}}"
+for model in roberta modernbert; do
+    qkv convert $model -o $model.gguf >out
+    for m in $model $model.gguf; do
+        qkv figure pattern -m $m --layer 0 --head 1 -p 'the mill' --pair 'the sea' --data pair.csv -o pair.svg
+        qkv show pair.svg | sed -n "s/^inputs *//p"
+        qkv reproduce pair.svg -m $m --check
+    done
+done
+qkv figure pattern -m "$VECTORS/roberta/model.gguf" -p 'the mill' --pair 'the sea' -o no.svg 2>&1 | sed 's|of .*/|of |'
