@@ -284,7 +284,11 @@ class Generation:
         return f"<qkv.Generation: {len(self._branches)} variants, {self._steps} of at most {self._max_new} tokens>"
 
     def __str__(self) -> str:
-        return "\n".join(f"{edits or 'unedited'}: {text}" for edits, text in zip(self.edits, self.texts))
+        """The texts; until they have ended, also that this is not all of them."""
+        lines = [f"{edits or 'unedited'}: {text}" for edits, text in zip(self.edits, self.texts)]
+        if None in self.finish:
+            lines.append(f"({self._steps} of at most {self._max_new} tokens so far; iterate to continue)")
+        return "\n".join(lines)
 
 
 class _PlanOfText:

@@ -206,6 +206,7 @@ def test_generate_is_the_programs(model, program, drawing, options):
 def test_generation(model):
     g = model.generate("The river runs to the sea.", "z@3=zero", n=6)
     assert len(g) == 0 and g.finish == [None, None] and "0 of at most 6" in repr(g)
+    assert str(g).endswith("\n(0 of at most 6 tokens so far; iterate to continue)"), "no text yet is not an empty text"
     step = next(g)
     logits = step.logits(1)
     assert logits.shape == (4096,) and logits.argmax() == step.tokens[1] and step.index == 0
@@ -217,7 +218,7 @@ def test_generation(model):
     r = g.run(["pattern@3", "logits[-1]"])
     assert len(r) == 2 and len(r.tokens) == 9 + 5 and r[1]["pattern", 3].shape == (4, 14, 14)
     assert len(g.run("pattern@3", variant=0)) == 1
-    assert "unedited: And" in str(g).replace("  ", " ") and "baseline" in g.explain()
+    assert "unedited: And" in str(g).replace("  ", " ") and "iterate" not in str(g) and "baseline" in g.explain()
 
 
 def test_generation_ends(model):

@@ -28,4 +28,8 @@ ls
 qkv sweep -q -p 'The river runs to the sea.' --layers 0 --heads 0 --targets q --epsilon 0,logspace:1e-3,1,4 --metrics tv -o zero.sqlite
 qkv plot zero.sqlite --text text -o zero.svg && grep -o 'stands apart: the axis is broken' zero.svg | sort -u
 qkv plot zero.sqlite --axis linear --text text -o linear.svg && grep -c 'stands apart' linear.svg
+# Bars and axes say what they measure, and rankings how far prompts differ.
+qkv plot r.sqlite --metric kl --op scale --epsilon 1 --text text -o kl.svg && grep -o '>[^<]*KL (nats)<' kl.svg
+qkv plot r.sqlite --metric sink --op scale --epsilon 1 --kind ranking --text text -o ranking.svg &&
+    grep -o 'whisker: [a-z ]*' ranking.svg
 true
