@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "bench.h"
 #include "cli/cli.h"
-#include "qkv/hub.h"
 #include "model/synthetic.h"
+#include "qkv/hub.h"
 
 static const char usage[] =
     "Usage: qkv-bench [--shape SHAPE]... [-m MODEL]... [--type TYPE]... [OPTION]...\n"

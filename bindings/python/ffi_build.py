@@ -27,10 +27,6 @@ STRUCTS = (
     "custom_edit",
     "weight",
     "layer_info",
-    "figure_options",
-    "figure_side",
-    "figure_info",
-    "figure_panel",
     "measure_options",
     "next_options",
     "next_token",
@@ -53,6 +49,7 @@ STRUCTS = (
     "server_model",
     "study_info",
     "study_table",
+    "study_map",
     "reproduction_info",
     "reproduction_difference",
 )

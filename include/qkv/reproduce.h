@@ -1,6 +1,4 @@
 /*
- * Unstable: may change in every version.
- *
  * Studies, figures among them, and charts made again from the recipe that their files carry, and compared with what
  * they showed.
  *
@@ -10,7 +8,7 @@
  *     qkv_model *model = NULL;
  *     qkv_session *session = NULL;
  *     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
- *     if (qkv_reproduction_open(&r, "modify.png", &err) == QKV_OK &&
+ *     if (qkv_reproduction_open(&r, "lens.png", &err) == QKV_OK &&
  *         qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
  *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
  *         qkv_reproduction_study(r, &study, session, NULL, &err) == QKV_OK &&
@@ -29,7 +27,6 @@
 #ifndef QKV_REPRODUCE_H
 #define QKV_REPRODUCE_H
 
-#include "qkv/figure.h"
 #include "qkv/plot.h"
 #include "qkv/study.h"
 
@@ -73,9 +70,6 @@ QKV_API int qkv_reproduction_get_info(const qkv_reproduction *r, qkv_reproductio
  * second model, where there is one. What was set of the look is what the file was drawn with. */
 QKV_API int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_session *session,
                                    qkv_session *other, qkv_error *err);
-/* The same of a figure, as qkv/figure.h has it. */
-QKV_API int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out,
-                                    qkv_session *session, qkv_error *err);
 /* The same of a chart of a sweep. */
 QKV_API int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out,
                                   qkv_sweep_reader *results, qkv_error *err);

@@ -1,6 +1,4 @@
 /*
- * Unstable: may change in every version.
- *
  * Studies: a question about a model, its answer as tables and pictures.
  *
  *     qkv_model *model = NULL;
@@ -120,7 +118,7 @@ QKV_API int qkv_study_load(qkv_study **out, const char *recipe, qkv_error *err);
 QKV_API int qkv_study_set(qkv_study *study, const char *name, const char *value, qkv_error *err);
 /* Several fields at once, from a JSON object. Either all are set or none is. */
 QKV_API int qkv_study_set_json(qkv_study *study, const char *object, qkv_error *err);
-/* It is copied. Of a grid, prompts with a name are the sources of patch:NAME, and those with an empty name the set
+/* It is copied. Of a grid, prompts with a name are the sources of patch:NAME, and those named QKV_SET_PROMPT the set
  * that mean:set and patch:resample are about. */
 QKV_API int qkv_study_add_prompt(qkv_study *study, const qkv_prompt *prompt, qkv_error *err);
 /* What the recipe says about where it comes from: the words of a command line. */
@@ -149,6 +147,14 @@ typedef struct qkv_study_info {
     const char *id;     /* of the recipe, 8 characters */
     size_t n_printed;   /* the first so many tables are the answer in short */
     size_t n_failed;    /* of the study `check`: what does not hold; the command then fails */
+    /* Of a figure; 0, -1 and NULL of other studies. */
+    size_t n_maps, map_rows, map_columns; /* its panels, row by row; with the baseline's column */
+    size_t n_prompts;
+    int32_t layer, head;      /* that it shows; -1: several */
+    double low, high;         /* range of the colour scale */
+    const char *figure_title; /* the figure's own; NULL: none */
+    const char *edits;        /* what is done, "q@5.h0=scale:ε, k@5.h0=scale:ε, ..." */
+    const char *small_print;  /* the line below the figure */
 } qkv_study_info;
 
 #define QKV_STUDY_INFO_INIT                                                                        \
@@ -177,6 +183,28 @@ QKV_API int qkv_study_get_value(const qkv_study *study, size_t table, size_t row
 QKV_API const char *qkv_study_picture_name(const qkv_study *study, size_t picture);
 QKV_API const char *qkv_study_picture_title(const qkv_study *study, size_t picture);
 
+/* A panel of a figure. Everything belongs to the study. */
+typedef struct qkv_study_map {
+    size_t size;
+    const char *title;
+    const char *edits; /* "": unmodified */
+    size_t prompt;
+    int32_t layer, head; /* what is shown; -1: several */
+    int64_t n_rows, n_columns;
+    const float *values;     /* n_rows x n_columns, as drawn: keys left out, differences taken */
+    const float *whole;      /* n_rows x n_rows, the whole map; NULL unless `report` was set */
+    const float *unmodified; /* the same of the prompt without edits */
+} qkv_study_map;
+
+#define QKV_STUDY_MAP_INIT                                                                         \
+    { .size = sizeof(qkv_study_map) }
+
+QKV_API int qkv_study_get_map(const qkv_study *study, size_t index, qkv_study_map *map,
+                              qkv_error *err);
+/* A prompt of a figure with its tokens, also where it was given as text. They belong to the study. */
+QKV_API int qkv_study_get_prompt(const qkv_study *study, size_t index, qkv_prompt *prompt,
+                                 qkv_error *err);
+
 /* Lines about what was computed, and what a reader should know; NULL past the end. */
 QKV_API const char *qkv_study_get_note(const qkv_study *study, size_t index);
 QKV_API const char *qkv_study_warning(const qkv_study *study, size_t index);
@@ -188,8 +216,11 @@ QKV_API int qkv_study_check_look(const qkv_study *study, qkv_error *err);
 
 /* .html: a page of all pictures and tables, whose cells open the attention that they are about where `page` was
  * set. .png, .svg, .pdf: a picture, the first or the one of `picture`. .csv: a table, likewise `table`. .json: all
- * tables. .sqlite: a table of SQL for each of them. Pages, pictures, JSON and SQLite carry the recipe. A figure is
- * written as qkv_figure_write does. */
+ * tables. .sqlite: a table of SQL for each of them. Pages, pictures, JSON and SQLite carry the recipe.
+ *
+ * Of a figure, .html is a page whose maps change as you drag: edits that scale q or k of the layer shown have a
+ * slider, exact at every factor. .md and .json are the report, where `report` was set. .safetensors and .npz: the
+ * values of the panels as r0.c0, r0.c1, ...; .csv: the same, a row for each. */
 QKV_API int qkv_study_write(const qkv_study *study, const char *path, qkv_error *err);
 /* The same bytes in memory; the format is "png", ... *bytes is the caller's to free with qkv_bytes_free. */
 QKV_API int qkv_study_render(const qkv_study *study, const char *format, char **bytes,

@@ -70,7 +70,7 @@ typedef struct qkv_circuit {
 
 /* options may be NULL. A layer or head that the model does not have is an error. */
 int qkv_circuits_new(qkv_circuits **out, qkv_session *session, qkv_circuit_kind kind,
-                             const qkv_circuit_options *options, qkv_error *err);
+                     const qkv_circuit_options *options, qkv_error *err);
 void qkv_circuits_free(qkv_circuits *circuits);
 /* By layer, then head. Fills *circuit and returns 1, or 0 past the end. */
 int qkv_circuits_get(const qkv_circuits *circuits, size_t index, qkv_circuit *circuit);
@@ -96,14 +96,14 @@ typedef struct qkv_composition qkv_composition;
 /* All pairs of the chosen heads of different layers. QKV_ERR_UNSUPPORTED where norms stand in the
  * residual stream itself (BERT). */
 int qkv_composition_new(qkv_composition **out, qkv_session *session,
-                                const qkv_circuit_options *options, qkv_error *err);
+                        const qkv_circuit_options *options, qkv_error *err);
 void qkv_composition_free(qkv_composition *composition);
 /* The chosen heads, by layer, then head: 1, or 0 past the end. */
 int qkv_composition_head(const qkv_composition *composition, size_t index, int32_t *layer,
-                                 int32_t *head);
+                         int32_t *head);
 /* Of two of them, by their indices; NaN where the first is not of a later layer. */
 double qkv_composition_score(const qkv_composition *composition, qkv_composition_kind kind,
-                                     size_t later, size_t earlier);
+                             size_t later, size_t earlier);
 /* What matrices of these shapes with random Gaussian factors have: 1/√D, or 1/√(D−1) where means are
  * taken away. */
 double qkv_composition_random(const qkv_composition *composition);

@@ -16,8 +16,8 @@
  * "bf16", "q8_0", "q4_K" and whatever else ggml can quantise to without an importance matrix, in
  * capital or small letters; vectors are F32. The same shape, type and seed give the same bytes. The
  * file is written piece by piece, and appears under its name when it is complete. */
-int qkv_synthetic_write(const char *path, const char *shape, const char *type,
-                                uint64_t seed, qkv_error *err);
+int qkv_synthetic_write(const char *path, const char *shape, const char *type, uint64_t seed,
+                        qkv_error *err);
 
 /* The names of shapes: "gpt2-124m", "smollm-135m", "llama-1b"; NULL past the end. */
 const char *qkv_synthetic_shape_name(size_t index);

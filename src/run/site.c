@@ -51,12 +51,13 @@ enum {
     X(V_IN, KEYVALUE, HAS_LAYER | HEAD_INPUT, BIT(V_IN) | AFTER_V)
 
 #define COLUMN_ENTRY(id, axes, flags, reaches) [QKV_SITE_##id] = {QKV_AXES_##axes, flags, reaches},
-#define COLUMN_COUNT(id, axes, flags, reaches) +1
+#define COLUMN_NUMBER(id, axes, flags, reaches) COLUMN_##id,
+enum { COLUMN_LIST(COLUMN_NUMBER) COLUMN_COUNT };
 static const struct {
     qkv_site_axes axes;
     unsigned flags, reaches;
 } columns[QKV_SITE_COUNT] = {COLUMN_LIST(COLUMN_ENTRY)};
-_Static_assert(0 COLUMN_LIST(COLUMN_COUNT) == QKV_SITE_COUNT, "every site has its line");
+_Static_assert((int)COLUMN_COUNT == (int)QKV_SITE_COUNT, "every site has its line");
 
 #define SITE_ENTRY(id, name, shape, what) {name, shape, what},
 static const struct {

@@ -22,13 +22,12 @@
 
 /* `states` are n rows of n_embd numbers, `logits` has room for n rows of n_vocab. QKV_ERR_UNSUPPORTED for
  * a model without logits. Belongs to the session's thread. */
-int qkv_unembed(qkv_session *session, const float *states, size_t n, float *logits,
-                        qkv_error *err);
+int qkv_unembed(qkv_session *session, const float *states, size_t n, float *logits, qkv_error *err);
 
 /* The direction above, n_embd numbers, of one token at one state. The offset is what the biases of the
  * norm and of the output give. */
 int qkv_unembed_direction(const qkv_model *model, const float *state, int32_t token,
-                                  double *direction, double *offset, qkv_error *err);
+                          double *direction, double *offset, qkv_error *err);
 
 /* A logit as the model's cap leaves it: c tanh(x / c), or x where it has none. */
 double qkv_unembed_cap(const qkv_model *model, double logit);
@@ -38,6 +37,6 @@ double qkv_unembed_cap(const qkv_model *model, double logit);
  * token at the site z. A norm after attention divides by what it has for this z. Their sum is the
  * direction times attn_out. */
 int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
-                              const double *direction, double *parts, double *bias, qkv_error *err);
+                      const double *direction, double *parts, double *bias, qkv_error *err);
 
 #endif

@@ -191,36 +191,6 @@ int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind
     return QKV_OK;
 }
 
-int qkv_figure_modify(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
-                      qkv_error *err) {
-    return qkv_figure_make(out, session, QKV_FIGURE_MODIFY, options, err);
-}
-
-int qkv_figure_mean(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
-                    qkv_error *err) {
-    return qkv_figure_make(out, session, QKV_FIGURE_MEAN, options, err);
-}
-
-int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
-                    qkv_error *err) {
-    return qkv_figure_make(out, session, QKV_FIGURE_GRID, options, err);
-}
-
-int qkv_figure_heads(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
-                     qkv_error *err) {
-    return qkv_figure_make(out, session, QKV_FIGURE_HEADS, options, err);
-}
-
-int qkv_figure_rows(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
-                    qkv_error *err) {
-    return qkv_figure_make(out, session, QKV_FIGURE_ROWS, options, err);
-}
-
-int qkv_figure_pattern(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
-                       qkv_error *err) {
-    return qkv_figure_make(out, session, QKV_FIGURE_PATTERN, options, err);
-}
-
 int qkv_figure_is_watched(const qkv_figure *fig) {
     return fig->kind == QKV_FIGURE_HEADS || fig->kind == QKV_FIGURE_ROWS || fig->options.heads;
 }
@@ -357,72 +327,6 @@ int qkv_figure_warn(qkv_figure *fig, char *text, qkv_error *err) {
     if (text && QKV_PUSH(all->items, all->capacity, all->n, text)) return QKV_OK;
     free(text);
     return qkv_fail_memory(err);
-}
-
-/* ---- looking ---- */
-
-int qkv_figure_get_info(const qkv_figure *fig, qkv_figure_info *info, qkv_error *err) {
-    if (!fig || !info) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no info");
-    const qkv_figure_info own = {
-        .kind = fig->kind,
-        .rows = fig->rows,
-        .cols = fig->cols,
-        .n_prompts = fig->prompts.n,
-        .layer = fig->layer,
-        .head = fig->head,
-        .sink = fig->sink,
-        .low = fig->low,
-        .high = fig->high,
-        .title = fig->title,
-        .edits = fig->operations.length ? fig->operations.data : "",
-        .small_print = fig->small_print,
-        .recipe = fig->recipe,
-        .id = fig->id,
-        .scale = fig->scale,
-        .gamma = fig->gamma,
-        .log_floor = qkv_figure_log_floor(fig),
-        .colormap = fig->colormap,
-        .masked = fig->masked,
-    };
-    return qkv_sized_write(info, &own, sizeof own, "qkv_figure_info", err);
-}
-
-int qkv_figure_get_panel(const qkv_figure *fig, size_t row, size_t col, qkv_figure_panel *panel,
-                         qkv_error *err) {
-    if (!fig || !panel) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no panel");
-    if (row >= fig->rows || col >= fig->cols) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "panel %zu, %zu is out of range: there are %zu x %zu", row, col, fig->rows,
-                        fig->cols);
-    }
-    const figure_cell *cell = &fig->cells[row * fig->cols + col];
-    const qkv_figure_panel own = {
-        .title = cell->title,
-        .edits = cell->edits,
-        .prompt = cell->prompt,
-        .n_rows = (int64_t)cell->n_rows,
-        .n_cols = (int64_t)cell->n_cols,
-        .values = cell->values,
-        .map = fig->options.report ? cell->pattern : NULL,
-        .unmodified = fig->options.report ? fig->plain[cell->prompt] : NULL,
-        .layer = cell->layer,
-        .head = cell->head,
-    };
-    return qkv_sized_write(panel, &own, sizeof own, "qkv_figure_panel", err);
-}
-
-int qkv_figure_get_prompt(const qkv_figure *fig, size_t index, qkv_prompt *prompt, qkv_error *err) {
-    if (!fig || !prompt) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no prompt");
-    if (index >= fig->prompts.n) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "prompt %zu is out of range: there are %zu", index,
-                        fig->prompts.n);
-    }
-    const qkv_own_prompt *from = &fig->prompts.items[index];
-    const qkv_prompt own = {.text = from->text,
-                            .length = from->length,
-                            .tokens = from->tokens,
-                            .n_tokens = from->n_tokens};
-    return qkv_sized_write(prompt, &own, sizeof own, "qkv_prompt", err);
 }
 
 const char *qkv_figure_warning(const qkv_figure *fig, size_t index) {

@@ -147,7 +147,7 @@ enum {
 #define PANEL_SIZE(outputs)                                                                        \
     OPTION("panel_size", panel_size, REAL, "POINTS", 20, 5000,                                     \
            "side of a panel (default 170, or what the number of cells and panels needs)", outputs)
-#define TEXT                                                                                       \
+#define LETTERS                                                                                    \
     CHOICE("text", text, "auto|paths|text",                                                        \
            "letters as outlines, which look the same everywhere, or as text, which can be "        \
            "searched and edited (default: text in a PDF, which brings its fonts along; paths in "  \
@@ -194,7 +194,7 @@ static const field recorded[] = {
     AUTO_RANGE,
     COLORMAP,
     MASKED,
-    TEXT,
+    LETTERS,
     FONT,
     WIDTH,
     NO_NOTES("hide_notes"),
@@ -242,7 +242,7 @@ static const field pattern_fields[] = {
 };
 
 #define COLOURS ANY_SCALE, GAMMA, COLORMAP, ANY_RANGE, TITLE, BAR_LABEL, DPI
-#define PRINT TEXT, FONT, WIDTH, FONT_SIZE, NO_NOTES("no_notes"), NO_RECIPE
+#define PRINT LETTERS, FONT, WIDTH, FONT_SIZE, NO_NOTES("no_notes"), NO_RECIPE
 static const field map_look[] = {LABELS,  VALUES, NO_AXIS_LABELS("no_axis_labels"),
                                  COLOURS, MASKED, PANEL_SIZE(DRAWN_LATER),
                                  PRINT};

@@ -5,7 +5,9 @@
 #ifndef QKV_STUDY_FIGURE_SCORES_H
 #define QKV_STUDY_FIGURE_SCORES_H
 
-#include "qkv/figure.h"
+#include "qkv/session.h"
+
+struct qkv_figure;
 
 /* What a factor multiplies in the scores of the head that is shown. */
 typedef enum factor_axis { FACTOR_QUERY, FACTOR_KEY, FACTOR_NOTHING } factor_axis;
@@ -39,11 +41,11 @@ typedef struct figure_scores {
 } figure_scores;
 
 /* Facts about the model; before prompts are computed. */
-int qkv_figure_scores_new(figure_scores **out, const qkv_figure *fig, const qkv_model *model,
+int qkv_figure_scores_new(figure_scores **out, const struct qkv_figure *fig, const qkv_model *model,
                           qkv_error *err);
 void qkv_figure_scores_free(figure_scores *all, size_t n_prompts);
 /* The factors of a prompt's panels, and its scores where they help; after the run of its plan. */
-int qkv_figure_scores_take(qkv_figure *fig, qkv_session *session, size_t prompt,
+int qkv_figure_scores_take(struct qkv_figure *fig, qkv_session *session, size_t prompt,
                            const qkv_plan *plan, const qkv_result *result, qkv_error *err);
 
 /* ---- head_scores.c ---- */

@@ -306,20 +306,3 @@ int qkv_figure_render(qkv_figure *fig, const char *format, char **bytes, size_t 
     if (status != QKV_OK) return status;
     return found->render(fig, &(target){found->name, bytes, n_bytes}, err);
 }
-
-int qkv_figure_check(qkv_figure *fig, const char *path, qkv_error *err) {
-    const figure_format *found;
-    if (!fig || !path) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no path");
-    const int status = find_format(&found, qkv_path_suffix(path), err);
-    return status == QKV_OK && found->check ? found->check(fig, found->name, err) : status;
-}
-
-int qkv_figure_write(qkv_figure *fig, const char *path, qkv_error *err) {
-    char *bytes = NULL;
-    size_t n_bytes = 0;
-    if (!fig || !path) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no path");
-    int status = qkv_figure_render(fig, qkv_path_suffix(path), &bytes, &n_bytes, err);
-    if (status == QKV_OK) status = qkv_output_write(path, bytes, n_bytes, err);
-    qkv_bytes_free(bytes);
-    return status;
-}

@@ -17,8 +17,8 @@ double qkv_head_slope(const qkv_model *model, int32_t layer, int32_t head);
 
 /* The unedited scores of a query head, scaled, not capped, not masked and without bias: `out` has room for n_tokens *
  * n_tokens, a row for each query. */
-int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens,
-                            int32_t layer, int32_t head, float *out, qkv_error *err);
+int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens, int32_t layer,
+                    int32_t head, float *out, qkv_error *err);
 
 /* What an edit does to the map of a head. */
 typedef enum qkv_score_role {
@@ -31,8 +31,7 @@ typedef enum qkv_score_role {
 
 /* Of one edit of a plan, whose result says whether anything of it showed. QKV_SCORE_OTHER where there
  * is no such edit. */
-qkv_score_role qkv_edit_score_role(const qkv_plan *plan, const qkv_result *result,
-                                           size_t variant, size_t edit, int32_t layer,
-                                           int32_t head);
+qkv_score_role qkv_edit_score_role(const qkv_plan *plan, const qkv_result *result, size_t variant,
+                                   size_t edit, int32_t layer, int32_t head);
 
 #endif

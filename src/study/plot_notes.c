@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "draw/draw.h"
 #include "measure/metric.h"
-#include "qkv/figure.h"
 #include "qkv/measure.h"
 #include "qkv/version.h"
 #include "study/figure.h"

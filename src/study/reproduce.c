@@ -158,23 +158,6 @@ int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_sessi
     return status;
 }
 
-int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_session *session,
-                            qkv_error *err) {
-    qkv_study *study = NULL;
-    QKV_NEED(err, out);
-    *out = NULL;
-    QKV_NEED(err, r);
-    if (!r->study || !r->study->figure)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a %s",
-                        r->study ? "study" : "chart of a sweep");
-    const int status = qkv_reproduction_study(r, &study, session, NULL, err);
-    if (status != QKV_OK) return status;
-    *out = study->figure;
-    study->figure = NULL;
-    qkv_study_free(study);
-    return QKV_OK;
-}
-
 int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_reader *results,
                           qkv_error *err) {
     QKV_NEED(err, out);

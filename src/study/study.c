@@ -238,18 +238,70 @@ void qkv_study_link_second(qkv_study *study, const study_second *second) {
 int qkv_study_get_info(const qkv_study *study, qkv_study_info *info, qkv_error *err) {
     QKV_NEED(err, study);
     QKV_NEED(err, info);
-    const qkv_study_info own = {.kind = study->kind->name,
-                                .title = study->title,
-                                .n_tables = study->n_tables,
-                                .n_pictures = study->n_pictures,
-                                .recipe = study->recipe_text,
-                                .id = study->id,
-                                .n_printed = study->kind->figure      ? 0
-                                             : study->kind->n_printed ? study->kind->n_printed
-                                             : study->n_printed       ? study->n_printed
-                                                                      : 1,
-                                .n_failed = study->n_failed};
+    const qkv_figure *fig = study->figure;
+    qkv_study_info own = {.kind = study->kind->name,
+                          .title = study->title,
+                          .n_tables = study->n_tables,
+                          .n_pictures = study->n_pictures,
+                          .recipe = study->recipe_text,
+                          .id = study->id,
+                          .n_printed = study->kind->figure      ? 0
+                                       : study->kind->n_printed ? study->kind->n_printed
+                                       : study->n_printed       ? study->n_printed
+                                                                : 1,
+                          .layer = -1,
+                          .head = -1,
+                          .n_failed = study->n_failed};
+    if (fig) {
+        own.n_maps = fig->rows * fig->cols;
+        own.map_rows = fig->rows;
+        own.map_columns = fig->cols;
+        own.n_prompts = fig->prompts.n;
+        own.layer = fig->layer;
+        own.head = fig->head;
+        own.low = fig->low;
+        own.high = fig->high;
+        own.figure_title = fig->title;
+        own.edits = fig->operations.length ? fig->operations.data : "";
+        own.small_print = fig->small_print;
+    }
     return qkv_sized_write(info, &own, sizeof own, "qkv_study_info", err);
+}
+
+int qkv_study_get_map(const qkv_study *study, size_t index, qkv_study_map *map, qkv_error *err) {
+    QKV_NEED(err, study);
+    QKV_NEED(err, map);
+    const qkv_figure *fig = study->figure;
+    const size_t n = fig ? fig->rows * fig->cols : 0;
+    if (index >= n) return qkv_fail(err, QKV_ERR_ARGUMENT, "map %zu of a study with %zu", index, n);
+    const figure_cell *cell = &fig->cells[index];
+    const qkv_study_map own = {
+        .title = cell->title,
+        .edits = cell->edits,
+        .prompt = cell->prompt,
+        .layer = cell->layer,
+        .head = cell->head,
+        .n_rows = (int64_t)cell->n_rows,
+        .n_columns = (int64_t)cell->n_cols,
+        .values = cell->values,
+        .whole = fig->options.report ? cell->pattern : NULL,
+        .unmodified = fig->options.report ? fig->plain[cell->prompt] : NULL,
+    };
+    return qkv_sized_write(map, &own, sizeof own, "qkv_study_map", err);
+}
+
+int qkv_study_get_prompt(const qkv_study *study, size_t index, qkv_prompt *prompt, qkv_error *err) {
+    QKV_NEED(err, study);
+    QKV_NEED(err, prompt);
+    const size_t n = study->figure ? study->figure->prompts.n : 0;
+    if (index >= n)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "prompt %zu of a figure with %zu", index, n);
+    const qkv_own_prompt *from = &study->figure->prompts.items[index];
+    const qkv_prompt own = {.text = from->text,
+                            .length = from->length,
+                            .tokens = from->tokens,
+                            .n_tokens = from->n_tokens};
+    return qkv_sized_write(prompt, &own, sizeof own, "qkv_prompt", err);
 }
 
 static const study_table *table_at(const qkv_study *study, size_t table) {

@@ -51,11 +51,11 @@
 #include "base/json.h"
 #include "draw/draw.h"
 #include "qkv/chart.h"
-#include "qkv/figure.h"
 #include "qkv/study.h"
 #include "qkv/sweep.h"
 #include "study/edit_inputs.h"
 #include "study/fields.h"
+#include "study/figure.h"
 #include "study/prompt.h"
 #include "study/study_recipe.h"
 

@@ -43,27 +43,25 @@ typedef struct qkv_table_names {
 
 /* One table, of prompt 0. `format` is "csv" or "json", and so is the suffix of a path. */
 int qkv_table_write(const qkv_table *table, const char *path, const qkv_table_names *names,
-                            qkv_error *err);
+                    qkv_error *err);
 /* The same bytes in memory, freed with qkv_bytes_free. */
-int qkv_table_render(const qkv_table *table, const char *format,
-                             const qkv_table_names *names, char **bytes, size_t *n_bytes,
-                             qkv_error *err);
+int qkv_table_render(const qkv_table *table, const char *format, const qkv_table_names *names,
+                     char **bytes, size_t *n_bytes, qkv_error *err);
 
 typedef struct qkv_table_writer qkv_table_writer;
 
-int qkv_table_writer_open(qkv_table_writer **out, const char *path,
-                                  const qkv_table_names *names, qkv_error *err);
+int qkv_table_writer_open(qkv_table_writer **out, const char *path, const qkv_table_names *names,
+                          qkv_error *err);
 /* Into memory. */
-int qkv_table_writer_new(qkv_table_writer **out, const char *format,
-                                 const qkv_table_names *names, qkv_error *err);
+int qkv_table_writer_new(qkv_table_writer **out, const char *format, const qkv_table_names *names,
+                         qkv_error *err);
 /* Rows of a prompt, by its number, or QKV_ALL_PROMPTS. */
 int qkv_table_writer_add(qkv_table_writer *writer, int32_t prompt, const qkv_table *table,
-                                 qkv_error *err);
+                         qkv_error *err);
 /* Completes the file. */
 int qkv_table_writer_finish(qkv_table_writer *writer, qkv_error *err);
 /* Completes what is in memory and hands it over, to be freed with qkv_bytes_free. */
-int qkv_table_writer_take(qkv_table_writer *writer, char **bytes, size_t *n_bytes,
-                                  qkv_error *err);
+int qkv_table_writer_take(qkv_table_writer *writer, char **bytes, size_t *n_bytes, qkv_error *err);
 /* What was not completed is gone. */
 void qkv_table_writer_free(qkv_table_writer *writer);
 

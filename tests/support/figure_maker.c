@@ -1,16 +1,11 @@
 #include "support/figure_maker.h"
 
+#include <stdlib.h>
+
 #include "support/scratch.h"
 
 const int32_t FIGURE_TOKENS[FIGURE_N_TOKENS] = {5, 6, 7, 8, 9};
 engine figure_engine;
-
-int (*const figure_makers[QKV_FIGURE_KINDS])(qkv_figure **, qkv_session *,
-                                             const qkv_figure_options *, qkv_error *) = {
-    [QKV_FIGURE_MODIFY] = qkv_figure_modify, [QKV_FIGURE_MEAN] = qkv_figure_mean,
-    [QKV_FIGURE_GRID] = qkv_figure_grid,     [QKV_FIGURE_HEADS] = qkv_figure_heads,
-    [QKV_FIGURE_ROWS] = qkv_figure_rows,     [QKV_FIGURE_PATTERN] = qkv_figure_pattern,
-};
 
 int figure_open(void **state) {
     (void)state;
@@ -49,20 +44,44 @@ qkv_figure_options figure_options_for(const qkv_prompt *prompt) {
 qkv_figure *make_figure(qkv_figure_kind kind, const qkv_figure_options *options) {
     qkv_figure *figure = NULL;
     qkv_error err = {0};
-    expect_ok(figure_makers[kind](&figure, figure_engine.session, options, &err), &err, "figure");
+    expect_ok(qkv_figure_make(&figure, figure_engine.session, kind, options, &err), &err, "figure");
     return figure;
 }
 
-qkv_figure_panel figure_panel(const qkv_figure *figure, size_t row, size_t col) {
-    qkv_error err = {0};
-    qkv_figure_panel panel = QKV_FIGURE_PANEL_INIT;
-    expect_ok(qkv_figure_get_panel(figure, row, col, &panel, &err), &err, "panel");
-    return panel;
+shown_panel figure_panel(const qkv_figure *figure, size_t row, size_t col) {
+    if (row >= figure->rows || col >= figure->cols) abort(); /* a mistake in a test */
+    const figure_cell *cell = &figure->cells[row * figure->cols + col];
+    const int has_maps = figure->options.report;
+    return (shown_panel){.title = cell->title,
+                         .edits = cell->edits,
+                         .prompt = cell->prompt,
+                         .n_rows = (int64_t)cell->n_rows,
+                         .n_cols = (int64_t)cell->n_cols,
+                         .values = cell->values,
+                         .map = has_maps ? cell->pattern : NULL,
+                         .unmodified = has_maps ? figure->plain[cell->prompt] : NULL,
+                         .layer = cell->layer,
+                         .head = cell->head};
 }
 
-qkv_figure_info figure_info(const qkv_figure *figure) {
-    qkv_error err = {0};
-    qkv_figure_info info = QKV_FIGURE_INFO_INIT;
-    expect_ok(qkv_figure_get_info(figure, &info, &err), &err, "info");
-    return info;
+shown_info figure_info(const qkv_figure *figure) {
+    return (shown_info){.kind = figure->kind,
+                        .rows = figure->rows,
+                        .cols = figure->cols,
+                        .n_prompts = figure->prompts.n,
+                        .layer = figure->layer,
+                        .head = figure->head,
+                        .sink = figure->sink,
+                        .low = figure->low,
+                        .high = figure->high,
+                        .gamma = figure->gamma,
+                        .log_floor = qkv_figure_log_floor(figure),
+                        .title = figure->title,
+                        .edits = figure->operations.length ? figure->operations.data : "",
+                        .small_print = figure->small_print,
+                        .recipe = figure->recipe,
+                        .id = figure->id,
+                        .scale = figure->scale,
+                        .colormap = figure->colormap,
+                        .masked = figure->masked};
 }

@@ -5,8 +5,28 @@
 #ifndef QKV_TESTS_SUPPORT_FIGURE_MAKER_H
 #define QKV_TESTS_SUPPORT_FIGURE_MAKER_H
 
-#include "qkv/figure.h"
+#include "study/figure.h"
 #include "support/engine.h"
+
+/* What a figure shows, and one of its panels; they belong to it. */
+typedef struct shown_info {
+    qkv_figure_kind kind;
+    size_t rows, cols, n_prompts;
+    int32_t layer, head;
+    double sink, low, high, gamma, log_floor;
+    const char *title, *edits, *small_print, *recipe, *id;
+    qkv_scale scale;
+    qkv_colormap colormap;
+    qkv_masked masked;
+} shown_info;
+
+typedef struct shown_panel {
+    const char *title, *edits;
+    size_t prompt;
+    int64_t n_rows, n_cols;
+    const float *values, *map, *unmodified;
+    int32_t layer, head;
+} shown_panel;
 
 enum { FIGURE_N_TOKENS = 5, FIGURE_LAYER = 3, FIGURE_HEAD = 1 };
 extern const int32_t FIGURE_TOKENS[FIGURE_N_TOKENS];
@@ -21,12 +41,9 @@ qkv_figure_side figure_side(const char *label, const char *edits);
 /* One prompt at the layer and head above. */
 qkv_figure_options figure_options_for(const qkv_prompt *prompt);
 
-/* The function of every kind. */
-extern int (*const figure_makers[QKV_FIGURE_KINDS])(qkv_figure **, qkv_session *,
-                                                    const qkv_figure_options *, qkv_error *);
 /* The caller's to free. */
 qkv_figure *make_figure(qkv_figure_kind kind, const qkv_figure_options *options);
-qkv_figure_panel figure_panel(const qkv_figure *figure, size_t row, size_t col);
-qkv_figure_info figure_info(const qkv_figure *figure);
+shown_panel figure_panel(const qkv_figure *figure, size_t row, size_t col);
+shown_info figure_info(const qkv_figure *figure);
 
 #endif

@@ -101,8 +101,6 @@ static void test_lists(void **state) {
     assert_null(qkv_pooling_name((qkv_pooling)99));
     assert_null(qkv_grid_format(far));
     assert_null(qkv_store_format(far));
-    assert_null(qkv_figure_format(far));
-    assert_null(qkv_figure_kind_name(QKV_FIGURE_KINDS));
     assert_null(qkv_synthetic_shape_name(far));
     assert_null(qkv_package_get(far));
     assert_null(qkv_package_get(qkv_package_count()));
@@ -122,7 +120,6 @@ static void test_free_nothing(void **state) {
     qkv_measure_free(NULL);
     qkv_table_free(NULL);
     qkv_grid_free(NULL);
-    qkv_figure_free(NULL);
     qkv_sweep_free(NULL);
     qkv_sweep_reader_close(NULL);
     qkv_sweep_rows_free(NULL);

@@ -4,7 +4,7 @@
  * works. tests/headers/interface.sh fails when a function of the public headers is called neither
  * here nor in test_arguments.c.
  *
- * Here: drawing, figures, stored tensors, sweeps.
+ * Here: drawing, stored tensors, sweeps.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
@@ -41,7 +41,6 @@ static struct {
     qkv_plan *plan;
     qkv_result *result;
     qkv_grid *grid;
-    qkv_figure *figure;
     qkv_sweep *sweep;
     qkv_sweep_writer *writer;
     qkv_sweep_reader *reader;
@@ -71,11 +70,6 @@ static int make_all(void **state) {
     const qkv_panel panel = {.size = sizeof panel, .values = &value, .n_rows = 1, .n_cols = 1};
     OK(qkv_grid_new(&it.grid, 1, 1, &err));
     OK(qkv_grid_set_panel(it.grid, 0, 0, &panel, &err));
-    const qkv_prompt prompt = {.size = sizeof prompt, .tokens = TOKENS, .n_tokens = N};
-    qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
-    options.prompts = &prompt;
-    options.n_prompts = 1;
-    OK(qkv_figure_modify(&it.figure, it.e.session, &options, &err));
     make_results();
     return 0;
 }
@@ -85,7 +79,6 @@ static int free_all(void **state) {
     qkv_sweep_reader_close(it.reader);
     qkv_sweep_writer_close(it.writer, NULL);
     qkv_sweep_free(it.sweep);
-    qkv_figure_free(it.figure);
     qkv_grid_free(it.grid);
     qkv_result_free(it.result);
     qkv_plan_free(it.plan);
@@ -175,50 +168,12 @@ static void test_charts(void **state) {
     REFUSED(qkv_bars_write(&bars, &style, "x.svg", &err));
 }
 
-/* ---- figures and stored tensors ---- */
+/* ---- the head of a figure, stored tensors ---- */
 
-static void test_figure(void **state) {
+static void test_head_choice(void **state) {
     (void)state;
-    qkv_figure *figure = NULL;
-    qkv_figure_info info = QKV_FIGURE_INFO_INIT;
-    qkv_figure_panel panel = QKV_FIGURE_PANEL_INIT;
-    qkv_prompt prompt = QKV_PROMPT_INIT;
     qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
     qkv_session *s = it.e.session;
-    char *bytes = NULL;
-    size_t n = 0;
-    REFUSED(qkv_figure_options_check((qkv_figure_kind)99, NULL, &err));
-    REFUSED(qkv_figure_modify(NULL, s, NULL, &err));
-    REFUSED(qkv_figure_modify(&figure, NULL, NULL, &err));
-    REFUSED(qkv_figure_mean(NULL, s, NULL, &err));
-    REFUSED(qkv_figure_mean(&figure, NULL, NULL, &err));
-    REFUSED(qkv_figure_grid(NULL, s, NULL, &err));
-    REFUSED(qkv_figure_grid(&figure, NULL, NULL, &err));
-    REFUSED(qkv_figure_grid(&figure, s, NULL, &err));
-    REFUSED(qkv_figure_heads(NULL, s, NULL, &err));
-    REFUSED(qkv_figure_heads(&figure, NULL, NULL, &err));
-    REFUSED(qkv_figure_rows(NULL, s, NULL, &err));
-    REFUSED(qkv_figure_rows(&figure, NULL, NULL, &err));
-    REFUSED(qkv_figure_pattern(NULL, s, NULL, &err));
-    REFUSED(qkv_figure_pattern(&figure, NULL, NULL, &err));
-    REFUSED(qkv_figure_get_info(NULL, &info, &err));
-    REFUSED(qkv_figure_get_info(it.figure, NULL, &err));
-    REFUSED(qkv_figure_get_panel(NULL, 0, 0, &panel, &err));
-    REFUSED(qkv_figure_get_panel(it.figure, 0, 0, NULL, &err));
-    REFUSED(qkv_figure_get_panel(it.figure, 99, 0, &panel, &err));
-    REFUSED(qkv_figure_get_prompt(NULL, 0, &prompt, &err));
-    REFUSED(qkv_figure_get_prompt(it.figure, 0, NULL, &err));
-    REFUSED(qkv_figure_get_prompt(it.figure, 99, &prompt, &err));
-    assert_null(qkv_figure_warning(NULL, 0));
-    assert_null(qkv_figure_warning(it.figure, 99));
-    REFUSED(qkv_figure_write(NULL, "x.svg", &err));
-    REFUSED(qkv_figure_write(it.figure, NULL, &err));
-    REFUSED(qkv_figure_render(NULL, "svg", &bytes, &n, &err));
-    REFUSED(qkv_figure_render(it.figure, NULL, &bytes, &n, &err));
-    REFUSED(qkv_figure_render(it.figure, "svg", NULL, &n, &err));
-    REFUSED(qkv_figure_render(it.figure, "svg", &bytes, NULL, &err));
-    REFUSED(qkv_figure_check(NULL, "x.svg", &err));
-    REFUSED(qkv_figure_check(it.figure, NULL, &err));
     REFUSED(qkv_choose_head(NULL, TOKENS, N, 0, 0, &choice, &err));
     REFUSED(qkv_choose_head(s, NULL, N, 0, 0, &choice, &err));
     REFUSED(qkv_choose_head(s, TOKENS, N, 0, 0, NULL, &err));
@@ -409,7 +364,7 @@ static void test_sweep_reader(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid),          cmocka_unit_test(test_charts),
-        cmocka_unit_test(test_figure),        cmocka_unit_test(test_store),
+        cmocka_unit_test(test_head_choice),   cmocka_unit_test(test_store),
         cmocka_unit_test(test_store_reader),  cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_sweep_results), cmocka_unit_test(test_sweep_reader)};
     return cmocka_run_group_tests(tests, make_all, free_all);

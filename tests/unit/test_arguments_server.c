@@ -251,34 +251,19 @@ static void figure_options(void **state) {
     OK(try_figure("pattern", "{\"layer\": 1, \"head\": \"0-1\"}"));
 }
 
-/* A figure by its fields is the figure by its struct. */
+/* What a figure is asked for beside its tables: panels and prompts. */
 static void figure_studies(void **state) {
     (void)state;
     engine e;
     qkv_study *study = NULL;
-    qkv_figure *figure = NULL;
-    char *bytes[2];
-    size_t sizes[2];
-    qkv_prompt prompt = QKV_PROMPT_INIT, source = QKV_PROMPT_INIT;
-    qkv_figure_side cols[2] = {QKV_FIGURE_SIDE_INIT, QKV_FIGURE_SIDE_INIT};
-    qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
+    char *bytes;
+    size_t size;
+    qkv_prompt prompt = QKV_PROMPT_INIT, source = QKV_PROMPT_INIT, shown = QKV_PROMPT_INIT;
+    qkv_study_map map = QKV_STUDY_MAP_INIT;
     engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
     prompt.text = "a b c";
     source.text = "c b a";
     source.name = "other";
-    cols[0].label = "Plain";
-    cols[1].label = "Patched";
-    cols[1].edits = "q@{layer}=patch:other";
-    options.prompts = &prompt;
-    options.sources = &source;
-    options.cols = cols;
-    options.n_prompts = options.n_sources = 1;
-    options.n_cols = 2;
-    options.layer = 1;
-    options.head = 0;
-    options.hide_axes = options.always_linear = 1;
-    options.width = 240;
-    OK(qkv_figure_grid(&figure, e.session, &options, &err));
     OK(qkv_study_new(&study, "grid", &err));
     OK(qkv_study_set_json(study,
                           "{\"layer\": 1, \"head\": 0, \"no_axis_labels\": true, \"scale\": "
@@ -288,28 +273,37 @@ static void figure_studies(void **state) {
     OK(qkv_study_set(study, "col", "Patched=q@{layer}=patch:other", &err));
     OK(qkv_study_add_prompt(study, &prompt, &err));
     OK(qkv_study_add_prompt(study, &source, &err));
+    REFUSED(qkv_study_get_map(study, 0, &map, &err)); /* it has not run */
+    REFUSED(qkv_study_get_prompt(study, 0, &shown, &err));
     OK(qkv_study_run(study, e.session, NULL, &err));
-    OK(qkv_figure_render(figure, "svg", &bytes[0], &sizes[0], &err));
-    OK(qkv_study_render(study, "svg", &bytes[1], &sizes[1], &err));
-    assert_int_equal(sizes[0], sizes[1]);
-    assert_memory_equal(bytes[0], bytes[1], sizes[0]);
     qkv_study_info info = QKV_STUDY_INFO_INIT;
-    qkv_figure_info drawn = QKV_FIGURE_INFO_INIT;
     qkv_study_table panels = QKV_STUDY_TABLE_INIT;
     OK(qkv_study_get_info(study, &info, &err));
-    OK(qkv_figure_get_info(figure, &drawn, &err));
-    assert_string_equal(info.recipe, drawn.recipe);
-    assert_string_equal(info.id, drawn.id);
+    assert_int_equal(info.n_maps, 2);
+    assert_int_equal(info.map_rows, 1);
+    assert_int_equal(info.map_columns, 2);
+    assert_int_equal(info.layer, 1);
+    assert_int_equal(info.n_prompts, 1);
+    OK(qkv_study_get_map(study, 1, &map, &err));
+    assert_string_equal(map.edits, "q@1=patch:other");
+    assert_int_equal(map.n_rows, map.n_columns);
+    assert_null(map.whole); /* a report was not asked for */
+    OK(qkv_study_get_prompt(study, map.prompt, &shown, &err));
+    assert_int_equal(shown.n_tokens, map.n_rows);
+    REFUSED(qkv_study_get_map(NULL, 0, &map, &err));
+    REFUSED(qkv_study_get_map(study, 2, &map, &err));
+    REFUSED(qkv_study_get_map(study, 0, NULL, &err));
+    REFUSED(qkv_study_get_map(study, 0, &(qkv_study_map){0}, &err));
+    REFUSED(qkv_study_get_prompt(NULL, 0, &shown, &err));
+    REFUSED(qkv_study_get_prompt(study, 1, &shown, &err));
+    REFUSED(qkv_study_get_prompt(study, 0, NULL, &err));
     OK(qkv_study_get_table(study, 0, &panels, &err));
     assert_string_equal(panels.name, "panels");
     assert_int_equal(panels.n_rows, 2);
     REFUSED(qkv_study_set(study, "title", "Later", &err));
-    qkv_bytes_free(bytes[0]);
-    qkv_bytes_free(bytes[1]);
-    REFUSED(qkv_study_render(study, "html", &bytes[0], &sizes[0], &err));
-    REFUSED(qkv_study_render(study, "md", &bytes[0], &sizes[0], &err));
+    REFUSED(qkv_study_render(study, "html", &bytes, &size, &err));
+    REFUSED(qkv_study_render(study, "md", &bytes, &size, &err));
     qkv_study_free(study);
-    qkv_figure_free(figure);
     engine_close(&e);
 }
 

@@ -217,7 +217,6 @@ static void reproductions(void **state) {
     qkv_plot_info info = QKV_PLOT_INFO_INIT;
     qkv_reproduction *r = NULL, *none = NULL;
     qkv_plot *plot = NULL;
-    qkv_figure *figure = NULL;
     qkv_reproduction_info about = QKV_REPRODUCTION_INFO_INIT;
     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
     char *bytes = NULL;
@@ -234,8 +233,6 @@ static void reproductions(void **state) {
     REFUSED(qkv_reproduction_get_info(NULL, &about, &err));
     REFUSED(qkv_reproduction_get_info(r, NULL, &err));
     REFUSED(qkv_reproduction_get_info(r, &(qkv_reproduction_info){0}, &err));
-    REFUSED(qkv_reproduction_figure(r, &figure, it.e.session, &err)); /* it is a chart */
-    REFUSED(qkv_reproduction_figure(NULL, &figure, it.e.session, &err));
     REFUSED(qkv_reproduction_plot(r, NULL, it.reader, &err));
     REFUSED(qkv_reproduction_plot(NULL, &plot, it.reader, &err));
     REFUSED(qkv_reproduction_plot(r, &plot, NULL, &err));

@@ -220,14 +220,12 @@ static void test_reproduction(void **state) {
     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
     qkv_reproduction *r = NULL;
     qkv_study *again = NULL;
-    qkv_figure *figure = NULL;
     OK(qkv_study_get_info(it.study, &info, &err));
     OK(qkv_reproduction_read(&r, info.recipe, strlen(info.recipe), "recipe", &err));
     REFUSED(qkv_reproduction_study(NULL, &again, it.e.session, NULL, &err));
     REFUSED(qkv_reproduction_study(r, NULL, it.e.session, NULL, &err));
     REFUSED(qkv_reproduction_study(r, &again, NULL, NULL, &err));
     REFUSED(qkv_reproduction_study(r, &again, it.e.session, it.e.session, &err));
-    REFUSED(qkv_reproduction_figure(r, &figure, it.e.session, &err));
     OK(qkv_reproduction_study(r, &again, it.e.session, NULL, &err));
     OK(qkv_study_get_info(again, &info, &err));
     REFUSED(qkv_reproduction_compare(NULL, info.recipe, &difference, &err));

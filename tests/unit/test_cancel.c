@@ -21,6 +21,7 @@
 #include "qkv/qkv.h"
 #include "run/run.h"
 #include "run/session.h"
+#include "study/figure.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/figures.h"
@@ -238,7 +239,7 @@ static int figure_once(engine *e, char **bytes, size_t *n_bytes, qkv_error *err)
     options.prompts = &prompt;
     options.n_prompts = 1;
     options.report = 1;
-    int status = qkv_figure_modify(&figure, e->session, &options, err);
+    int status = qkv_figure_make(&figure, e->session, QKV_FIGURE_MODIFY, &options, err);
     if (status == QKV_OK) status = qkv_figure_render(figure, "svg", bytes, n_bytes, err);
     qkv_figure_free(figure);
     return status;

@@ -15,6 +15,7 @@
 #define QKV_UNSTABLE
 #include "qkv/qkv.h"
 #include "run/run.h"
+#include "study/figure.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/refused.h"
@@ -329,7 +330,8 @@ static void refusals(void **state) {
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     options.cols = &side;
     options.n_cols = 1;
-    assert_int_equal(qkv_figure_grid(&figure, e.session, &options, &err), QKV_ERR_PLAN);
+    assert_int_equal(qkv_figure_make(&figure, e.session, QKV_FIGURE_GRID, &options, &err),
+                     QKV_ERR_PLAN);
     assert_non_null(strstr(err.message, "no function named 'f'"));
     engine_close(&e);
 }

@@ -38,10 +38,10 @@ static void expect_number(float found, float wanted) {
 static void check_heads(const qkv_figure *figure, const qkv_prompt *prompt, size_t variant,
                         int diff) {
     qkv_result *result = run_prompt(prompt, captures);
-    const qkv_figure_info info = figure_info(figure);
+    const shown_info info = figure_info(figure);
     const size_t n = prompt->n_tokens * prompt->n_tokens;
     for (size_t i = 0; i < info.rows * info.cols; i++) {
-        const qkv_figure_panel panel = figure_panel(figure, i / info.cols, i % info.cols);
+        const shown_panel panel = figure_panel(figure, i / info.cols, i % info.cols);
         const qkv_tensor map = engine_tensor(result, variant, QKV_SITE_PATTERN, panel.layer);
         const qkv_tensor plain = engine_tensor(result, 0, QKV_SITE_PATTERN, panel.layer);
         assert_int_equal(panel.n_rows * panel.n_cols, n);
@@ -58,11 +58,11 @@ static void heads_show_every_head(void **state) {
     const qkv_prompt prompt = figure_ids();
     qkv_figure_options options = all_places(&prompt, 1);
     qkv_figure *figure = make_figure(QKV_FIGURE_HEADS, &options);
-    const qkv_figure_info info = figure_info(figure);
+    const shown_info info = figure_info(figure);
     assert_int_equal(info.rows, figure_engine.info->n_layer);
     assert_int_equal(info.cols, figure_engine.info->n_head);
     assert_int_equal(info.layer, -1);
-    const qkv_figure_panel panel = figure_panel(figure, 4, 3);
+    const shown_panel panel = figure_panel(figure, 4, 3);
     assert_int_equal(panel.layer, 4);
     assert_int_equal(panel.head, 3);
     assert_string_equal(panel.title, "Layer 4, Head 3");
@@ -115,7 +115,7 @@ static void heads_are_pooled_to_their_size(void **state) {
     options.layer = 2;
     options.panel_size = POINTS;
     qkv_figure *figure = make_figure(QKV_FIGURE_HEADS, &options);
-    const qkv_figure_panel panel = figure_panel(figure, 0, 1);
+    const shown_panel panel = figure_panel(figure, 0, 1);
     qkv_result *result = run_prompt(&prompt, captures);
     const float *map = engine_tensor(result, 0, QKV_SITE_PATTERN, 2).data + (size_t)N * N;
     float most[SIDE * SIDE] = {0};
@@ -148,7 +148,7 @@ static void pattern_shows_one_head(void **state) {
         options.variant = change ? EDITS : NULL;
         options.diff = change == 2;
         qkv_figure *figure = make_figure(QKV_FIGURE_PATTERN, &options);
-        const qkv_figure_info info = figure_info(figure);
+        const shown_info info = figure_info(figure);
         assert_int_equal(info.rows * info.cols, 1);
         assert_int_equal(figure_panel(figure, 0, 0).head, 2);
         check_heads(figure, &prompt, change > 0, change == 2);
@@ -166,7 +166,7 @@ static void pattern_shows_several_heads(void **state) {
     options.variant = EDITS;
     options.diff = 1;
     qkv_figure *figure = make_figure(QKV_FIGURE_PATTERN, &options);
-    qkv_figure_info info = figure_info(figure);
+    shown_info info = figure_info(figure);
     assert_int_equal(info.rows, 1);
     assert_int_equal(info.cols, 3);
     assert_int_equal(figure_panel(figure, 0, 1).head, 2);
@@ -203,7 +203,7 @@ static void rows_are_means_over_heads(void **state) {
     assert_int_equal(figure_info(figure).rows, 2);
     assert_int_equal(figure_info(figure).cols, 2);
     for (size_t i = 0; i < 4; i++) {
-        const qkv_figure_panel panel = figure_panel(figure, i / 2, i % 2);
+        const shown_panel panel = figure_panel(figure, i / 2, i % 2);
         const size_t n = prompts[i / 2].n_tokens;
         qkv_result *result = run_prompt(&prompts[i / 2], captures);
         assert_int_equal(panel.n_rows, figure_engine.info->n_layer);
@@ -231,7 +231,7 @@ static void rows_of_a_layer_are_its_heads(void **state) {
     options.variant = EDITS;
     options.diff = 1;
     qkv_figure *figure = make_figure(QKV_FIGURE_ROWS, &options);
-    const qkv_figure_panel panel = figure_panel(figure, 0, 0);
+    const shown_panel panel = figure_panel(figure, 0, 0);
     qkv_result *result = run_prompt(&prompt, captures);
     const qkv_tensor map = engine_tensor(result, 1, QKV_SITE_PATTERN, 2);
     const qkv_tensor plain = engine_tensor(result, 0, QKV_SITE_PATTERN, 2);
@@ -267,7 +267,7 @@ static void rows_of_a_layer_are_its_heads(void **state) {
 
 static void check_grid_panel(const qkv_figure *figure, size_t row, size_t col,
                              const qkv_prompt *prompt, size_t variant, const char *title) {
-    const qkv_figure_panel panel = figure_panel(figure, row, col);
+    const shown_panel panel = figure_panel(figure, row, col);
     qkv_result *result = run_prompt(prompt, captures);
     const qkv_tensor map = engine_tensor(result, variant, QKV_SITE_PATTERN, FIGURE_LAYER);
     const size_t n = prompt->n_tokens * prompt->n_tokens;

@@ -25,6 +25,7 @@
 #include "model/model.h"
 #include "qkv/pull.h"
 #include "qkv/qkv.h"
+#include "study/figure.h"
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"
@@ -187,7 +188,8 @@ static void draw(const engine *e) {
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     qkv_figure *figure = NULL;
     options.report = 1;
-    expect_ok(qkv_figure_modify(&figure, e->session, &options, &err), &err, "figure");
+    expect_ok(qkv_figure_make(&figure, e->session, QKV_FIGURE_MODIFY, &options, &err), &err,
+              "figure");
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         char *bytes = NULL;
         size_t n_bytes = 0;

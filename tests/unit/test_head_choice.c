@@ -163,13 +163,13 @@ static void check_budget(const family *f) {
     qkv_figure *one = make_figure(QKV_FIGURE_MODIFY, &options);
     renew(1);
     qkv_figure *two = make_figure(QKV_FIGURE_MODIFY, &options);
-    const qkv_figure_info a = figure_info(one), b = figure_info(two);
+    const shown_info a = figure_info(one), b = figure_info(two);
     assert_int_equal(products(),
                      to_heads(f, LAYERS - 1) - f->heads + f->pattern + to_heads(f, b.layer));
     assert_true(a.layer == b.layer && a.head == b.head && a.sink == b.sink);
     for (size_t i = 0; i < a.rows * a.cols; i++) {
-        const qkv_figure_panel x = figure_panel(one, i / a.cols, i % a.cols);
-        const qkv_figure_panel y = figure_panel(two, i / a.cols, i % a.cols);
+        const shown_panel x = figure_panel(one, i / a.cols, i % a.cols);
+        const shown_panel y = figure_panel(two, i / a.cols, i % a.cols);
         assert_true(same_bits(x.values, y.values, (size_t)(x.n_rows * x.n_cols)));
     }
     qkv_figure_free(one);

@@ -194,7 +194,8 @@ static qkv_figure *make_page_figure(engine *e, const qkv_prompt *prompt,
     options.layer = layer;
     options.head = head;
     options.page = 1;
-    expect_ok(qkv_figure_grid(&figure, e->session, &options, &err), &err, "figure");
+    expect_ok(qkv_figure_make(&figure, e->session, QKV_FIGURE_GRID, &options, &err), &err,
+              "figure");
     return figure;
 }
 

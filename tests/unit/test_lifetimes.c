@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "qkv/qkv.h"
+#include "study/figure.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
@@ -254,7 +255,7 @@ static void make_figure(object *objects, size_t *n) {
     options.n_prompts = 1;
     options.report = 1;
     open_model(objects, n, &model, &session);
-    OK(qkv_figure_modify(&figure, session, &options, &err));
+    OK(qkv_figure_make(&figure, session, QKV_FIGURE_MODIFY, &options, &err));
     ADD(figure, figure);
 }
 

@@ -12,6 +12,7 @@
 #include "qkv/qkv.h"
 #include "run/run.h"
 #include "store/store_formats.h"
+#include "study/figure.h"
 
 static void test_version(void **state) {
     (void)state;

@@ -20,10 +20,10 @@
 #include "base/text.h"
 #include "draw/draw.h"
 #include "qkv/chart.h"
-#include "qkv/figure.h"
 #include "qkv/reproduce.h"
 #include "qkv/store.h"
 #include "qkv/sweep.h"
+#include "study/figure.h"
 #include "support/engine.h"
 #include "support/figures.h"
 #include "support/scratch.h"
@@ -158,9 +158,7 @@ static void add_comparison(qkv_text *all, const char *bytes, size_t n, const qkv
     qkv_reproduction *r = NULL;
     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
     expect_ok(qkv_reproduction_read(&r, bytes, n, "figure.svg", &err), &err, "recipe");
-    qkv_figure_info info = QKV_FIGURE_INFO_INIT;
-    expect_ok(qkv_figure_get_info(figure, &info, &err), &err, "figure");
-    expect_ok(qkv_reproduction_compare(r, info.recipe, &difference, &err), &err, "comparison");
+    expect_ok(qkv_reproduction_compare(r, figure->recipe, &difference, &err), &err, "comparison");
     qkv_text_printf(all, "same numbers: %d\n", difference.same_bits);
     qkv_reproduction_free(r);
 }
@@ -176,7 +174,7 @@ static void add_figure(qkv_text *all, qkv_session *session) {
     options.prompts = &prompt;
     options.n_prompts = 1;
     options.report = 1;
-    expect_ok(qkv_figure_modify(&figure, session, &options, &err), &err, "figure");
+    expect_ok(qkv_figure_make(&figure, session, QKV_FIGURE_MODIFY, &options, &err), &err, "figure");
     const char *format;
     for (size_t i = 0; (format = qkv_figure_format(i)); i++) {
         char *bytes = NULL;

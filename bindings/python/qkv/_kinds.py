@@ -44,6 +44,8 @@ class StudyKind(NamedTuple):
     default_prompts: int
     n_models: int
     resumes: bool
+    command: str  # of the program: "lens", "figure modify"
+    formats: tuple[str, ...]  # that it can be written as
     fields: tuple[Field, ...]
 
     @property
@@ -101,6 +103,8 @@ def read_kinds(ffi: Any, lib: Any) -> dict[str, StudyKind]:
             int(struct.default_prompts),
             int(struct.n_models),
             bool(struct.resumes),
+            _text(ffi, struct.command),
+            _words(ffi, struct.formats),
             _read_fields(ffi, lib, ffi.string(name)),
         )
         found[kind.name] = kind

@@ -27,34 +27,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Difference", "Figure", "Page", "Panel", "Report", "figure_options", "notebook"]
 
+# QKV_SET_PROMPT, the name of prompts that mean:set and patch:resample are about.
+_SET = "mean:set"
+
 # What notebooks are given.
 _notebook = "png"
 
-_FLAGS = (
-    "all_heads",
-    "baseline",
-    "diff",
-    "skip_keys",
-    "sink_column",
-    "report",
-    "page",
-    "hide_axes",
-    "always_linear",
-    "auto_range",
-    "hide_notes",
-    "no_recipe",
-)
-_WHOLES = ("query",)
-_FLOATS = ("gamma", "dpi", "panel_size", "width", "font_size")
-_TEXTS = ("title", "font", "bar_label")
-_ENUMS: dict[str, Any] = {
-    "labels": ("auto", "tokens", "index", "none"),
-    "values": ("auto", "always", "never"),
-    "show": ("pattern", "scores"),
-    "text": ("auto", "paths", "text"),
-}
-_LISTED = {"scale": "qkv_scale_name", "colormap": "qkv_colormap_name", "masked": "qkv_masked_name"}
-_OTHERS = ("layers", "heads", "range", "parse_special", "special")
+def _kinds() -> dict[str, Any]:
+    """The kinds of study that are figures."""
+    from .names import study_kinds
+
+    return {name: kind for name, kind in study_kinds().items() if kind.command.startswith("figure ")}
 
 
 def figure_options() -> list[str]:
@@ -64,7 +47,7 @@ def figure_options() -> list[str]:
     >>> "colormap" in qkv.figure_options()
     True
     """
-    return sorted((*_FLAGS, *_WHOLES, *_FLOATS, *_TEXTS, *_ENUMS, *_LISTED, *_OTHERS))
+    return sorted({field.name for kind in _kinds().values() for field in kind.fields} | {"parse_special", "special"})
 
 
 def notebook(drawings: str) -> None:
@@ -298,36 +281,36 @@ class Figure(Drawing):
     def __init__(self, pointer: Any, given: Mapping[str, Any], again: Any) -> None:
         super().__init__()
         self._pointer, self._given, self._again = pointer, given, again
-        self._formats = names_of(lib.qkv_figure_format)
-        info, err = new_struct("figure_info"), new_error()
-        check(lib.qkv_figure_get_info(pointer, info, err), err)
-        self.kind = names_of(lib.qkv_figure_kind_name)[info.kind]
-        self.shape = (int(info.rows), int(info.cols))
+        info, err = new_struct("study_info"), new_error()
+        check(lib.qkv_study_get_info(pointer, info, err), err)
+        self.kind = text_of(info.kind)
+        self._formats = _kinds()[self.kind].formats
+        self.shape = (int(info.map_rows), int(info.map_columns))
         self.layer = None if info.layer < 0 else int(info.layer)
         self.head = None if info.head < 0 else int(info.head)
-        self.title, self.small_print = text_of(info.title), text_of(info.small_print)
+        self.title, self.small_print = text_of(info.figure_title), text_of(info.small_print)
         self.edits, self.id = text_of(info.edits), text_of(info.id)
         self.range = (float(info.low), float(info.high))
         #: How to make it again; every file carries it.
-        self.recipe: dict[str, Any] = json.loads(text_of(info.recipe)) if info.recipe != ffi.NULL else {}
+        self.recipe: dict[str, Any] = json.loads(text_of(info.recipe))
         self._n_prompts = int(info.n_prompts)
         self._data: Any = None
 
     def _render(self, kind: bytes, out: Any, n: Any, err: Any) -> int:
-        return int(lib.qkv_figure_render(self._pointer, kind, out, n, err))
+        return int(lib.qkv_study_render(self._pointer, kind, out, n, err))
 
     def _write(self, path: bytes, err: Any) -> int:
-        return int(lib.qkv_figure_write(self._pointer, path, err))
+        return int(lib.qkv_study_write(self._pointer, path, err))
 
     def _warning(self, index: int) -> Any:
-        return lib.qkv_figure_warning(self._pointer, index)
+        return lib.qkv_study_warning(self._pointer, index)
 
     @property
     def prompts(self) -> list[str]:
         """The texts."""
         prompt, err, found = new_struct("prompt"), new_error(), []
         for i in range(self._n_prompts):
-            check(lib.qkv_figure_get_prompt(self._pointer, i, prompt, err), err)
+            check(lib.qkv_study_get_prompt(self._pointer, i, prompt, err), err)
             found.append(text_of(prompt.text if prompt.text != ffi.NULL else prompt.written))
         return found
 
@@ -335,17 +318,17 @@ class Figure(Drawing):
         if not isinstance(place, tuple) or len(place) != 2:
             raise TypeError("a figure is indexed with a row and a column: figure[0, 1]")
         row, col = (range(n)[selections.number(i, "a row or column")] for i, n in zip(place, self.shape))
-        panel, err = new_struct("figure_panel"), new_error()
-        check(lib.qkv_figure_get_panel(self._pointer, row, col, panel, err), err)
+        panel, err = new_struct("study_map"), new_error()
+        check(lib.qkv_study_get_map(self._pointer, row * self.shape[1] + col, panel, err), err)
         whole = (panel.n_rows, panel.n_rows)
-        maps = [view(p, whole, self._pointer) if p != ffi.NULL else None for p in (panel.map, panel.unmodified)]
+        maps = [view(p, whole, self._pointer) if p != ffi.NULL else None for p in (panel.whole, panel.unmodified)]
         return Panel(
             text_of(panel.title),
             text_of(panel.edits),
             int(panel.prompt),
             None if panel.layer < 0 else int(panel.layer),
             None if panel.head < 0 else int(panel.head),
-            view(panel.values, (panel.n_rows, panel.n_cols), self._pointer),
+            view(panel.values, (panel.n_rows, panel.n_columns), self._pointer),
             *maps,
         )
 
@@ -417,7 +400,6 @@ def prompt_array(
     special: bool,
     parse_special: bool,
     strings: Strings,
-    pair: Optional[str] = None,
 ) -> Any:
     array = strings.keep(ffi.new("qkv_prompt[]", max(1, len(given))))
     for i, prompt in enumerate(given):
@@ -433,8 +415,6 @@ def prompt_array(
         )
         if names is not None:
             array[i].name = strings.one(names[i])
-        if pair is not None:
-            array[i].pair = strings.one(pair)
     return array
 
 
@@ -467,101 +447,93 @@ class _Drawn:
             )
         return found[0] if found else ""
 
-    def sides(self, given: Any, strings: Strings) -> tuple[Any, int]:
-        """Rows or columns: labels and edits, or edits that are their own labels."""
+    def sides(self, given: Any) -> list[str]:
+        """Rows or columns, LABEL=EDITS: labels and edits, or edits that are their own labels."""
         if isinstance(given, Mapping):
             labels, texts = [str(label) for label in given], self.texts(list(given.values()))
         else:
             labels = texts = self.texts(given)
-        array = strings.keep(ffi.new("qkv_figure_side[]", max(1, len(texts))))
-        for i, (label, text) in enumerate(zip(labels, texts)):
-            lib.qkvpy_init_figure_side(array + i)
-            array[i].label, array[i].edits = strings.one(label), strings.one(text)
-        return array, len(texts)
+        return [label.replace("=", "\\=") + "=" + text for label, text in zip(labels, texts)]
 
 
-def _set_option(options: Any, name: str, value: Any, strings: Strings, drawn: _Drawn) -> None:
-    if name in _FLAGS:
-        setattr(options, name, selections.flag(value, name))
-    elif name in _WHOLES:
-        setattr(options, name, selections.number(value, name))
-    elif name in _FLOATS:
-        setattr(options, name, selections.real(value, name))
-    elif name in _TEXTS:
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is a text, not {value!r}")
-        setattr(options, name, strings.one(value))
-    elif name in ("layers", "heads"):
-        axis = "L" if name == "layers" else "H"
-        setattr(options, name, strings.one(selections.for_model(value, name, axis, drawn.model)))
-    elif name in _ENUMS:
-        setattr(options, name, enum_number(name, value, _ENUMS[name]))
-    elif name in _LISTED:
-        setattr(options, name, enum_number(name, value, names_of(getattr(lib, _LISTED[name]))))
-    elif name == "range":
-        options.range = bounds(value)
-    elif name in ("layer", "head"):
-        setattr(options, name, value)
-    elif name == "eps":
-        options.eps = strings.one(
-            value
-            if isinstance(value, str)
-            else ",".join(
-                v if isinstance(v, str) else repr(selections.real(v, name))
-                for v in (selections.ordered(value, name) if np.iterable(value) else [value])
-            )
-        )
-    elif name == "variant":
-        options.variant = strings.one(drawn.one(value))
-    else:
-        raise TypeError(f"a figure has no option '{name}'; there are {', '.join(figure_options())}")
+def _factors(value: Any) -> str:
+    """Each as it is to be written."""
+    several = selections.ordered(value, "eps") if np.iterable(value) else [value]
+    return ",".join(v if isinstance(v, str) else repr(selections.real(v, "eps")) for v in several)
 
 
-def _fill(model: "Model", prompts: Any, given: dict[str, Any], strings: Strings) -> Any:
-    from .model import prompt_list
+def _option(field: Any, value: Any, drawn: _Drawn) -> Any:
+    """What the library takes for an option of Python."""
+    from .study import field_value
 
-    options = new_struct("figure_options")
-    special, parse_special = bool(given.pop("special", True)), bool(given.pop("parse_special", False))
-    pair = given.pop("pair", None)
-    several = None if prompts is None else prompt_list(prompts)
-    drawn = _Drawn(model, several, special, parse_special)
-    if several is not None:
-        options.prompts = prompt_array(model, several, None, special, parse_special, strings, pair)
-        options.n_prompts = len(several)
-    elif pair is not None:
-        raise wrong("a pair needs a prompt, its first text")
-    sources = given.pop("sources", None)
-    if sources:
-        options.sources = prompt_array(model, list(sources.values()), list(sources), special, parse_special, strings)
-        options.n_sources = len(sources)
-    members = list(selections.ordered(given.pop("set_prompts", None), "set_prompts") or [])
-    if members:
-        options.set_prompts = prompt_array(model, members, None, special, parse_special, strings)
-        options.n_set_prompts = len(members)
-    for name, field in (("rows", "n_rows"), ("cols", "n_cols")):
-        sides = given.pop(name, None)
-        if sides is not None:
-            array, n = drawn.sides(sides, strings)
-            setattr(options, name, array)
-            setattr(options, field, n)
-    for name, n in (("layer", model.info.n_layer), ("head", model.info.n_head)):
-        if given.get(name) is not None:
-            given[name] = selections.counted(name, given[name], n)
+    if field.name == "variant":
+        return drawn.one(value)
+    if field.type == "flag":
+        return bool(selections.flag(value, field.name))
+    if field.name == "eps" and not isinstance(value, str):
+        return _factors(value)
+    if field.name == "range" and not isinstance(value, str):
+        return ",".join(repr(end) for end in bounds(value))
+    several = field.type == "text" and (selections.is_list(value) or isinstance(value, (str, slice)))
+    if field.name in ("layer", "head") and not several:
+        n = drawn.model.info.n_layer if field.name == "layer" else drawn.model.info.n_head
+        value = selections.counted(field.name, value, n)
+        return str(value) if field.type == "text" else value
+    if field.name in ("layers", "head"):
+        return selections.for_model(value, field.name, "L" if field.name == "layers" else "H", drawn.model)
+    return field_value(field, value, drawn.model)
+
+
+def _fields(kind: str, given: Mapping[str, Any], drawn: _Drawn) -> dict[str, Any]:
+    """The fields of the study: rows and columns are mappings here, and all heads a flag."""
+    known = {field.name: field for field in _kinds()[kind].fields}
+    found: dict[str, Any] = {}
     for name, value in given.items():
-        if value is not None:
-            _set_option(options, name, value, strings, drawn)
-    return options
+        if value is None:
+            continue
+        if name in ("rows", "cols"):
+            found[name[:-1]] = drawn.sides(value)
+        elif name == "all_heads":
+            found["edit_heads"] = "all" if selections.flag(value, name) else "shown"
+        elif name in known:
+            found[name] = _option(known[name], value, drawn)
+        else:
+            raise TypeError(f"the figure {kind} has no option '{name}'; there are {', '.join(sorted(known))}")
+    return found
+
+
+def _add_prompts(study: Any, array: Any, n: int) -> None:
+    err = new_error()
+    for i in range(n):
+        check(lib.qkv_study_add_prompt(study, array + i, err), err)
+
+
+def _fill(study: Any, model: "Model", kind: str, prompts: Any, given: dict[str, Any]) -> None:
+    from .model import prompt_list
+    from .study import set_fields
+
+    strings = Strings()
+    special, parse_special = bool(given.pop("special", True)), bool(given.pop("parse_special", False))
+    several = None if prompts is None else prompt_list(prompts)
+    if several is None and given.get("pair") is not None:
+        raise wrong("a pair needs a prompt, its first text")
+    sources = given.pop("sources", None) or {}
+    members = list(selections.ordered(given.pop("set_prompts", None), "set_prompts") or [])
+    set_fields(study, _fields(kind, given, _Drawn(model, several, special, parse_special)))
+    named = [(several or [], None), (list(sources.values()), list(sources)), (members, [_SET] * len(members))]
+    for texts, names in named:
+        _add_prompts(study, prompt_array(model, texts, names, special, parse_special, strings), len(texts))
 
 
 def make_figure(model: "Model", kind: str, prompts: Any, given: dict[str, Any], progress: Any) -> Figure:
     """See Model.modify and its sisters."""
-    strings, err, out = Strings(), new_error(), ffi.new("qkv_figure **")
-    options = _fill(model, prompts, dict(given), strings)
+    err, out = new_error(), ffi.new("qkv_study **")
+    check(lib.qkv_study_new(out, kind.encode(), err), err)
+    pointer = ffi.gc(out[0], lib.qkv_study_free)
+    _fill(pointer, model, kind, prompts, dict(given))
     session = model._session()
     with session.showing(shower(progress)) as shown:
-        status = getattr(lib, f"qkv_figure_{kind}")(out, session.pointer, options, err)
-        pointer = ffi.gc(out[0], lib.qkv_figure_free)
-        shown.check(status, err)
+        shown.check(lib.qkv_study_run(pointer, session.pointer, ffi.NULL, err), err)
 
     def again(option: str) -> Figure:
         return make_figure(model, kind, prompts, {**given, option: True}, progress)

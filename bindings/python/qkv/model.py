@@ -848,14 +848,10 @@ class Model(Studies):
         >>> qkv.open().pattern("The river runs.", layer=2, head=[1, 3]).data.shape
         (1, 2, 6, 6)
         """
-        import numpy as np
-
         from .figures import make_figure
 
-        several = isinstance(head, (str, slice)) or np.ndim(head) > 0
-        heads = {"heads": head} if several else {"head": head}
         return make_figure(
-            self, "pattern", prompts, dict(options, layer=layer, variant=edits, pair=pair, **heads), progress
+            self, "pattern", prompts, dict(options, layer=layer, variant=edits, pair=pair, head=head), progress
         )
 
     def rows(

@@ -81,26 +81,18 @@ def _is_same(d: Optional[Difference]) -> bool:
     return d.same_bits or (not d.same_versions and d.largest <= _TOLERANCE)
 
 
-def _again_figure(reproduction: Any, model: Model, progress: Any) -> Figure:
-    out, err, session = ffi.new("qkv_figure **"), new_error(), model._session()
-    with session.showing(shower(progress)) as shown:
-        status = lib.qkv_reproduction_figure(reproduction, out, session.pointer, err)
-        pointer = ffi.gc(out[0], lib.qkv_figure_free)
-        shown.check(status, err)
-    # It has all that its recipe asks for: nothing is made once more for a page or a report.
-    return Figure(pointer, {"page": True, "report": True}, None)
-
-
 def _again_study(
-    reproduction: Any, look: dict[str, Any], model: Model, other: Optional[Model], progress: Any
-) -> Study:
+    reproduction: Any, info: Any, model: Model, other: Optional[Model], progress: Any
+) -> Union[Figure, Study]:
     out, err, session = ffi.new("qkv_study **"), new_error(), model._session()
     second = other._session().pointer if other is not None else ffi.NULL
     with session.showing(shower(progress)) as shown:
         status = lib.qkv_reproduction_study(reproduction, out, session.pointer, second, err)
         pointer = ffi.gc(out[0], lib.qkv_study_free)
         shown.check(status, err)
-    return finished(pointer, look)
+    if not info.is_study:  # a figure has all that its recipe asks for: it is not made again for a page or a report
+        return Figure(pointer, {"page": True, "report": True}, None)
+    return finished(pointer, json.loads(text_of(info.recipe)).get("look", {}))
 
 
 def _again_plot(reproduction: Any, results: Optional[Sweep], called: str) -> Plot:
@@ -152,11 +144,7 @@ def reproduce(
             raise wrong("'other' is for studies of two models")
         if two:
             other = _model(other, text_of(info.other_model), text_of(info.other_hash), "other")
-        if info.is_study:
-            look = json.loads(text_of(info.recipe)).get("look", {})
-            made = _again_study(reproduction, look, model, other, progress)
-        else:
-            made = _again_figure(reproduction, model, progress)
+        made = _again_study(reproduction, info, model, other, progress)
     made.difference = _compare(reproduction, made)
     made.same = _is_same(made.difference)
     return made

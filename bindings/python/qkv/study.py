@@ -155,13 +155,13 @@ class Study(Files, Drawing):
         """While this is entered, the study has another look."""
         given = {name: plain(value) for name, value in look.items() if value is not None}
         with self._lock:
-            _set(self._pointer, given)
+            set_fields(self._pointer, given)
             made, self._made = self._made, {} if given else self._made
             try:
                 yield
             finally:
                 self._made = made
-                _set(self._pointer, {name: self._look.get(name) for name in given})
+                set_fields(self._pointer, {name: self._look.get(name) for name in given})
 
     def _save(self, path: Union[str, "os.PathLike[str]"], look: dict[str, Any]) -> None:
         with self._looking(look):
@@ -225,13 +225,15 @@ _TEXTS: dict[str, Callable[[Any, str, "Model"], str]] = {
 }
 
 
-def _value(field: Field, value: Any, model: "Model") -> Any:
+def field_value(field: Field, value: Any, model: "Model") -> Any:
     """What JSON takes; the library checks it."""
     if field.type == "file" and isinstance(value, os.PathLike):
         with open(value, encoding="utf-8") as file:
             return file.read()
     if field.type == "path":
         return os.fsdecode(value)
+    if field.type in ("integer", "real") and selections.is_truth(value):
+        raise TypeError(f"{field.name} is a number, not {value!r}")
     if field.type == "text" and not isinstance(value, str) and field.value in _TEXTS:
         return _TEXTS[field.value](value, field.name, model)
     if field.type == "list" and field.value == "EDITS":  # an entry is a variant, as in run
@@ -239,7 +241,7 @@ def _value(field: Field, value: Any, model: "Model") -> Any:
     return plain(selections.ordered(value, field.name))
 
 
-def _set(study: Any, fields: Mapping[str, Any]) -> None:
+def set_fields(study: Any, fields: Mapping[str, Any]) -> None:
     """All of them or, where one is wrong, none."""
     for name, value in fields.items():
         try:
@@ -280,7 +282,7 @@ def _values(model: "Model", kind: StudyKind, fields: Mapping[str, Any]) -> dict[
     for keyword, value in fields.items():
         name = keyword[:-1] if keyword.endswith("_") and keyword[:-1] in known else keyword
         if value is not None:
-            values[name] = _value(known[name], value, model) if name in known else value
+            values[name] = field_value(known[name], value, model) if name in known else value
     return values
 
 
@@ -300,7 +302,7 @@ def make_study(
     study, kind = ffi.gc(out[0], lib.qkv_study_free), study_kinds()[name]
     prompts = _take_prompts(kind, positional, fields)
     values = _values(model, kind, fields)
-    _set(study, values)
+    set_fields(study, values)
     strings = Strings()
     array = prompt_array(model, prompts, None, special, parse_special, strings)
     for i in range(len(prompts)):

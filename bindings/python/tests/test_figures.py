@@ -150,12 +150,12 @@ def test_options(model):
         masked="hatch",
         text="paths",
         panel_size=100,
-        hide_notes=True,
+        no_notes=True,
     )
     assert f.range == (0.0, 0.5) and b"PNG" in f.render("png")[:8]
-    with pytest.raises(TypeError, match="a figure has no option 'colour'; there are all_heads, "):
+    with pytest.raises(TypeError, match="the figure modify has no option 'colour'; there are bar_label, "):
         model.modify(colour="red")
-    with pytest.raises(qkv.Error, match="colormap is one of auto, coolwarm, viridis.*, not 'jet'"):
+    with pytest.raises(qkv.Error, match="colormap' wants auto.coolwarm.viridis.*, not 'jet'"):
         model.modify(colormap="jet")
     with pytest.raises(qkv.Error, match="layer"):
         model.modify(layer=99)

@@ -137,9 +137,9 @@ struct qkv_hf {
     double fixed_epsilon;             /* the norm's, where the class reads no setting */
     /* RoPE's bases, where they have names of their own: of all layers, and of those with a window. */
     const char *rope_base, *local_base;
-    const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
-    const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
-    const char *window_architecture;  /* the only one that has a window; NULL: all */
+    const char *usual_activations;   /* names that here mean the family's own, "|a|b|" */
+    const char *expert_architecture; /* the only one that has experts; NULL: all that can */
+    const char *window_architecture; /* the only one that has a window; NULL: all */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
     const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */
@@ -148,11 +148,11 @@ struct qkv_hf {
     int partial_rotary;         /* RoPE may turn a part of the channels */
     int rotary_dim;             /* this setting says how many, and is the only one of RoPE */
     const char *rotary_width;   /* the setting that says how many, where no share is given */
-    int leaves_later_layers;    /* layers past the last one predict further tokens, and are left out */
-    int fixed_activation;       /* the class does not read its name */
-    int yarn_is_longrope;       /* an old name */
-    int window;                 /* set of qkv_hf_window; 0: there is none */
-    int writes_no_window;       /* the file says 0 where there is none */
+    int leaves_later_layers; /* layers past the last one predict further tokens, and are left out */
+    int fixed_activation;    /* the class does not read its name */
+    int yarn_is_longrope;    /* an old name */
+    int window;              /* set of qkv_hf_window; 0: there is none */
+    int writes_no_window;    /* the file says 0 where there is none */
     int writes_window_layers; /* the file lists them, also where they are as the family's rule says */
     /* What tables cannot say. */
     int (*configure)(qkv_hf_config *config, qkv_error *err);
