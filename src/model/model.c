@@ -147,7 +147,7 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->has_final_norm = hp->has_final_norm;
     const struct ggml_tensor *segments = model->w[QKV_MODEL_TOKEN_TYPES];
     info->has_segments =
-        segments && segments->ne[1] > 1 && model->vocab && qkv_vocab_separator(model->vocab) >= 0;
+        segments && segments->ne[1] > 1 && model->vocab && qkv_vocab_has_segments(model->vocab);
     info->attn_softcap = (double)hp->attn_softcap;
     info->attn_scale = (double)hp->attn_scale;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];

@@ -104,6 +104,10 @@ int32_t qkv_vocab_separator(const qkv_vocab *vocab) {
     return vocab->add_eos && !vocab->add_sep ? vocab->eos : vocab->sep;
 }
 
+int qkv_vocab_has_segments(const qkv_vocab *vocab) {
+    return vocab->kind == &qkv_tokenizer_wordpiece && qkv_vocab_separator(vocab) >= 0;
+}
+
 int32_t qkv_vocab_pair_separators(const qkv_vocab *vocab) {
     return qkv_vocab_separator(vocab) >= 0 ? vocab->pair_separators : 0;
 }

@@ -32,6 +32,9 @@ int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index);
 int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token);
 /* The token between two texts; -1 where there is none. */
 int32_t qkv_vocab_separator(const qkv_vocab *vocab);
+/* Does what follows it count as a second segment? WordPiece's tokenizers say so; those of RoBERTa, in bytes or
+ * Unigram, put everything into the first one, also for models that have two. */
+int qkv_vocab_has_segments(const qkv_vocab *vocab);
 /* How many of it stand between them; 0 where the file does not say how texts are joined. */
 int32_t qkv_vocab_pair_separators(const qkv_vocab *vocab);
 

@@ -87,3 +87,46 @@ for model in roberta modernbert; do
     done
 done
 qkv figure pattern -m "$VECTORS/roberta/model.gguf" -p 'the mill' --pair 'the sea' -o no.svg 2>&1 | sed 's|of .*/|of |'
+# The same BERT with the tokenizer of XLM-RoBERTa: every token is of the first segment, and its row is what is added.
+cp -r bert multilingual
+python3 - <<'PY'
+import json
+t = json.load(open("bert/tokenizer.json"))
+words = list(t["model"]["vocab"])
+t["normalizer"] = None
+t["pre_tokenizer"] = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+t["decoder"] = t["pre_tokenizer"]
+t["model"] = {"type": "Unigram", "unk_id": 1, "byte_fallback": False,
+              "vocab": [[w if i < 4 else "\u2581" + w, -1.0] for i, w in enumerate(words)]}
+for part in t["post_processor"]["pair"]:
+    next(iter(part.values()))["type_id"] = 0
+json.dump(t, open("multilingual/tokenizer.json", "w"))
+PY
+cat >segments.py <<'PY'
+import json, math, struct, sys
+values, D = json.load(open("values.json")), 8
+row = lambda name, i: values[f"embeddings.{name}.weight"][D * i:D * i + D]
+raw = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+header = json.loads(raw[8:8 + n])
+first, last = next(v for k, v in header.items() if "resid_pre" in k)["data_offsets"]
+found = struct.unpack(f"<{(last - first) // 4}f", raw[8 + n + first:8 + n + last])
+ids = json.loads(header["__metadata__"]["tokens"])
+for second in range(2):
+    worst = 0
+    for t, token in enumerate(ids):
+        x = [a + b + c for a, b, c in zip(row("word_embeddings", token), row("position_embeddings", t),
+                                          row("token_type_embeddings", second and int(t > ids.index(3))))]
+        mean = sum(x) / D
+        size = math.sqrt(sum((v - mean) ** 2 for v in x) / D + 1e-12)
+        for i, v in enumerate(x):
+            y = (v - mean) / size * values["embeddings.LayerNorm.weight"][i] + values["embeddings.LayerNorm.bias"][i]
+            worst = max(worst, abs(y - found[t * D + i]))
+    print(ids, "two segments:" if second else "one segment:", worst < 1e-5)
+PY
+for m in bert multilingual; do
+    qkv run -m $m --tokens 2,4,5,3,4,6,3 --capture resid_pre@0 -o $m.safetensors
+    python3 segments.py $m.safetensors
+done
+qkv figure pattern -m multilingual --layer 0 --head 1 -p 'the mill' --pair 'the river' -o multilingual.svg
+qkv show multilingual.svg | sed -n 's/^inputs *//p'
