@@ -57,16 +57,17 @@ The slopes of ALiBi in `mpt` are those that `alibi_bias_max` asks for, as in lla
 these models; transformers' class takes 8 whatever the config says.
 
 Of models for images and text the language part is opened, and a notice names the other parts:
-`Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Idefics3ForConditionalGeneration`,
-`InternVLForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
-`LlavaOnevisionForConditionalGeneration`, `Mistral3ForConditionalGeneration`, `Qwen2VLForConditionalGeneration`,
-`Qwen2_5_VLForConditionalGeneration`, `Qwen3VLForConditionalGeneration`, `SmolVLMForConditionalGeneration`,
-`VipLlavaForConditionalGeneration`; within them, language parts of the types `gemma3_text`, `granite`, `llama`,
-`mistral`, `phi3`, `qwen2`, `qwen2_vl_text`, `qwen2_5_vl_text`, `qwen3` and `qwen3_vl_text`. M-RoPE is plain RoPE there:
-the three positions of a text's token are equal.
+`Gemma3ForConditionalGeneration` (Gemma 3 4B and larger), `Gemma4ForConditionalGeneration`,
+`Idefics3ForConditionalGeneration`, `InternVLForConditionalGeneration`, `Llama4ForConditionalGeneration`,
+`LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`, `LlavaOnevisionForConditionalGeneration`,
+`Mistral3ForConditionalGeneration`, `Qwen2VLForConditionalGeneration`, `Qwen2_5_VLForConditionalGeneration`,
+`Qwen3VLForConditionalGeneration`, `SmolVLMForConditionalGeneration`, `VipLlavaForConditionalGeneration`; within them,
+language parts of the types `gemma3_text`, `gemma4_text`, `granite`, `llama`, `llama4_text`, `ministral3`, `mistral`,
+`phi3`, `qwen2`, `qwen2_vl_text`, `qwen2_5_vl_text`, `qwen3` and `qwen3_vl_text`. M-RoPE is plain RoPE there: the
+three positions of a text's token are equal.
 
 Activations are SiLU, GELU, exact or in its tanh form, ReLU and its square, whichever the config names (`silu`, `gelu`,
-`gelu_new`, `relu2`, ...).
+`gelu_new`, `relu2`, ...), and xIELU in Apertus.
 
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
 in width; multi-head latent attention.

@@ -61,7 +61,7 @@ typedef struct qkv_panel {
     const char *const *col_labels;
     int32_t first_col; /* index of the first column, where leading columns were left out */
     /* Which cells a mask took away: where row and column index lie `window` or more apart (0: no
-     * window), and with `causal` all columns after the row's own. How they look is the style's; one
+     * window; -C, and `causal`: before the row's own C columns, counted from 0), and with `causal` all columns after the row's own. How they look is the style's; one
      * that holds another value than 0 is drawn with it. */
     int32_t causal;
     int32_t window;

@@ -149,7 +149,7 @@ typedef struct qkv_pattern {
     const float *baseline; /* the map to compare with; NULL: itself */
     const int32_t *tokens; /* T; NULL: metrics of repeated tokens are NaN */
     int64_t n_tokens;      /* T */
-    int64_t window;        /* a query sees this many keys, itself included; 0 = all */
+    int64_t window;        /* as qkv_layer_info has it; 0 = all */
     int32_t bidirectional; /* 1: a query sees later keys too */
 } qkv_pattern;
 

@@ -52,7 +52,7 @@ typedef struct qkv_model_info {
     int32_t n_files;     /* parts of a split model; files of a directory that count */
     uint64_t n_params;
     uint64_t file_size; /* bytes, all parts */
-    int32_t n_windowed; /* layers that have the window; the others see everything */
+    int32_t n_windowed; /* layers that have the window, or chunks; the others see everything */
     int32_t causal;     /* 0: every token sees every other one */
     int32_t n_expert;   /* experts per layer, 0 = none */
     int32_t n_expert_used;
@@ -66,6 +66,7 @@ typedef struct qkv_model_info {
     const char *label; /* what figures call it: its name for `qkv pull`, else `name` */
     const char *weights_type; /* of most of the parameters: "IQ2_XXS", "F16" */
     int32_t has_final_norm;   /* 1: there is a norm after the last layer */
+    int32_t chunk; /* tokens of a chunk, of which a query sees its own up to itself; 0 = none */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
@@ -91,7 +92,9 @@ typedef struct qkv_layer_info {
     int32_t head_dim;  /* d, the width of its queries and keys */
     int32_t value_dim; /* that of its values, and of z */
     int32_t n_ff;
-    int32_t window;   /* as qkv_model_window */
+    int32_t
+        window; /* a query does not see keys that are so many tokens or more away, 0: it sees all; -C: it sees
+                       * those of its own chunk of C tokens, up to itself */
     int32_t kv_layer; /* whose keys and values its queries see: usually its own number */
 } qkv_layer_info;
 

@@ -52,6 +52,7 @@ const cli_command cli_command_info = {
     X(position, "position", "position", TEXT)                                                      \
     X(n_ctx, "n_ctx", "context", NUMBER)                                                           \
     X(window, "window", "sliding window", LENGTH)                                                  \
+    X(chunk, "chunk", "chunks of the text", IF_ANY)                                                \
     X(n_windowed, "n_windowed", "layers with it", IF_ANY)                                          \
     X(causal, "causal", "causal", YES_NO)                                                          \
     X(has_sink, "has_sink", "attention sinks", YES_NO)                                             \

@@ -148,7 +148,8 @@ static int check_panel(const qkv_grid *grid, int32_t row, int32_t col, const qkv
         return qkv_fail(err, QKV_ERR_ARGUMENT, "panel (%d, %d): first column %d is negative", row,
                         col, panel->first_col);
     }
-    if (panel->window < 0 || panel->extra_cols < 0 || panel->extra_cols > panel->n_cols) {
+    if ((panel->window < 0 && !panel->causal) || panel->extra_cols < 0 ||
+        panel->extra_cols > panel->n_cols) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "panel (%d, %d): a window of %d and %d extra columns of %d cannot be", row,
                         col, panel->window, panel->extra_cols, panel->n_cols);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/first_key.h"
 #include "qkv/grid.h"
 
 /*
@@ -69,7 +70,7 @@ static inline const qkv_panel_data *qkv_grid_panel(const qkv_grid *grid, int32_t
 }
 
 static inline int qkv_panel_has_mask(const qkv_panel_data *panel) {
-    return panel->causal || panel->window > 0;
+    return panel->causal || panel->window != 0;
 }
 
 /* Whether the mask took a cell away. A value other than 0 is there nevertheless: the caller put it
@@ -77,6 +78,7 @@ static inline int qkv_panel_has_mask(const qkv_panel_data *panel) {
 static inline int qkv_cell_is_masked(const qkv_panel_data *panel, int32_t row, int32_t col) {
     const int64_t back = row - ((int64_t)panel->first_col + col - panel->extra_cols);
     if (col < panel->extra_cols) return 0;
+    if (panel->window < 0 && row - back < qkv_first_key(panel->window, row)) return 1;
     if (panel->window > 0 && (back >= panel->window || -back >= panel->window)) return 1;
     return panel->causal && back < 0;
 }

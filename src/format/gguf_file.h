@@ -87,7 +87,7 @@ void qkv_gguf_load(const qkv_gguf_tensor *t, void *out);
  * (llama.cpp writes some numbers once per layer). */
 int qkv_gguf_int(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int64_t *value,
                  qkv_error *err);
-/* A number for each of n: the elements of an array, or n times the one number. */
+/* A number for each of n: the first elements of an array, or n times the one number. */
 int qkv_gguf_each(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int32_t *out,
                   size_t n, qkv_error *err);
 int qkv_gguf_float(const qkv_gguf *file, const char *key, double low, double high, double *value,
@@ -97,6 +97,8 @@ int qkv_gguf_bool(const qkv_gguf *file, const char *key, int *value, qkv_error *
 int qkv_gguf_string(const qkv_gguf *file, const char *key, const char **value, qkv_error *err);
 /* n values of an array of integers or booleans, as 0 and 1. */
 int qkv_gguf_flags(const qkv_gguf *file, const char *key, uint8_t *out, size_t n, qkv_error *err);
+/* n finite values of an array of F32, which must be there. */
+int qkv_gguf_floats(const qkv_gguf *file, const char *key, float *out, size_t n, qkv_error *err);
 int qkv_gguf_is_array(const qkv_gguf *file, const char *key);
 /* 1 when the key is absent, or holds the number 0 or false. */
 int qkv_gguf_is_zero(const qkv_gguf *file, const char *key);

@@ -2,6 +2,7 @@
  * Typed access to GGUF metadata. ggml's getters abort on the wrong type; these look at the type
  * first and answer with a message that names file and key.
  */
+#include <math.h>
 #include <string.h>
 
 #include "format/gguf_file.h"
@@ -88,7 +89,7 @@ static int has_numbers(const qkv_gguf *file, const char *key, size_t n) {
     const int64_t id = find(file, key);
     const enum gguf_type type = gguf_get_arr_type(header, id);
     int64_t value;
-    return gguf_get_arr_n(header, id) == n && type != GGUF_TYPE_STRING && type != GGUF_TYPE_ARRAY &&
+    return gguf_get_arr_n(header, id) >= n && type != GGUF_TYPE_STRING && type != GGUF_TYPE_ARRAY &&
            read_int(type, gguf_get_arr_data(header, id), 0, &value);
 }
 
@@ -174,6 +175,20 @@ int qkv_gguf_flags(const qkv_gguf *file, const char *key, uint8_t *out, size_t n
         out[i] = value != 0;
     }
     return QKV_OK;
+}
+
+int qkv_gguf_floats(const qkv_gguf *file, const char *key, float *out, size_t n, qkv_error *err) {
+    const struct gguf_context *header = file->parts[0].header;
+    const int64_t id = find(file, key);
+    int fits = id >= 0 && gguf_get_kv_type(header, id) == GGUF_TYPE_ARRAY &&
+               gguf_get_arr_type(header, id) == GGUF_TYPE_FLOAT32 &&
+               gguf_get_arr_n(header, id) == n;
+    for (size_t i = 0; i < n && fits; i++) {
+        out[i] = ((const float *)gguf_get_arr_data(header, id))[i];
+        fits = isfinite(out[i]);
+    }
+    if (fits) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %zu numbers", file->path, key, n);
 }
 
 int qkv_gguf_is_zero(const qkv_gguf *file, const char *key) {

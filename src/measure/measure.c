@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/first_key.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "measure/metric_sums.h"
@@ -243,12 +244,12 @@ static void add_pattern_row(const qkv_measure *m, const qkv_pattern *p, int64_t 
     qkv_row row = {.query = i,
                    .n_tokens = T,
                    .n_keys = T,
-                   .first = p->window && i + 1 > p->window ? i + 1 - p->window : 0,
+                   .first = qkv_first_key(p->window, i),
                    .end = p->bidirectional ? T : i + 1,
                    .weights = p->weights + i * T,
                    .baseline = base + i * T,
                    .tokens = p->tokens};
-    if (p->bidirectional && p->window) row.end = i + p->window < T ? i + p->window : T;
+    if (p->bidirectional && p->window > 0) row.end = i + p->window < T ? i + p->window : T;
     if (m->reads_entropy) row.entropy = qkv_row_entropy(&row);
     for (size_t k = 0; k < m->n_metrics; k++) {
         row.parameters = m->metrics[k].parameters;
@@ -265,8 +266,9 @@ int qkv_measure_pattern(const qkv_measure *measure, const qkv_pattern *given, do
     if (!given) return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no pattern was given", __func__);
     const int read = qkv_sized_read(&own, sizeof own, given, "qkv_pattern", err);
     if (read != QKV_OK) return read;
-    if (pattern->window < 0)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "the window of the pattern is negative");
+    if (pattern->window < 0 && pattern->bidirectional)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the pattern is of chunks (a negative window) and bidirectional");
     if (pattern->n_tokens < 1 || !pattern->weights)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the pattern is empty");
     double *sums = qkv_calloc(measure->n_metrics * QKV_METRIC_SUMS, sizeof *sums);

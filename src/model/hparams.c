@@ -1,8 +1,11 @@
 /* Reads the numbers of an architecture from the metadata and refuses those that cannot be meant. */
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/first_key.h"
 #include "base/memory.h"
 #include "model/layer_shape.h"
 #include "model/model.h"
@@ -96,6 +99,7 @@ static int read_factor(const qkv_model *model, int key, float fallback, float *o
 
 static float default_attn_scale(const qkv_model *model) {
     const qkv_hparams *hp = &model->hp;
+    if (model->family->unscaled) return 1;
     if (model->family->width_scaled_layers == hp->n_layer)
         return 1.0f / sqrtf((float)hp->n_embd / (float)hp->largest.n_head);
     return 1.0f / sqrtf((float)hp->largest.head_dim);
@@ -183,6 +187,60 @@ static int read_flags(qkv_model *model, qkv_error *err) {
     return found < 0 ? found : QKV_OK;
 }
 
+/* ---- temperature of queries ---- */
+
+static int read_temperature(qkv_model *model, qkv_error *err) {
+    qkv_temperature *t = &model->hp.temperature;
+    double scale = (double)model->family->temperature.scale;
+    char key[128];
+    *t = model->family->temperature;
+    if (!reads(model, QKV_KEY_TEMPERATURE)) return QKV_OK;
+    name_key(model, QKV_KEY_TEMPERATURE, key);
+    int status = qkv_gguf_float(model->file, key, 0, 1e6, &scale, err);
+    if (status < 0) return status;
+    t->scale = (float)scale;
+    int32_t step = t->step;
+    status = QKV_OK;
+    if (step == 0)
+        status = read_int(model, "rope.scaling.original_context_length", 1, 1 << 30,
+                          model->hp.n_ctx, &step, err);
+    if (status == QKV_OK)
+        status = read_int(model, "attention.temperature_length", 1, 1 << 30, step, &t->step, err);
+    return status;
+}
+
+int qkv_layer_has_temperature(const qkv_model *model, int32_t il) {
+    if (model->family->temperature_unturned && qkv_layer_rope(model, il) >= 0) return 0;
+    return model->hp.temperature.scale != 0;
+}
+
+/* ---- activation ---- */
+
+/* One of the four lists of numbers, which have no architecture before their name. */
+static int read_xielu_list(qkv_model *model, const char *key, size_t offset, qkv_error *err) {
+    const size_t n = (size_t)model->hp.n_layer;
+    float *values = qkv_calloc(n, sizeof *values);
+    if (!values) return qkv_fail_memory(err);
+    const int status = qkv_gguf_floats(model->file, key, values, n, err);
+    for (size_t i = 0; i < n && status == QKV_OK; i++)
+        memcpy((char *)&model->hp.xielu[i] + offset, &values[i], sizeof *values);
+    free(values);
+    return status;
+}
+
+static int read_xielu(qkv_model *model, qkv_error *err) {
+    model->hp.xielu = qkv_calloc((size_t)model->hp.n_layer, sizeof *model->hp.xielu);
+    if (!model->hp.xielu) return qkv_fail_memory(err);
+    int status = read_xielu_list(model, "xielu.alpha_p", offsetof(qkv_xielu, alpha_p), err);
+    if (status == QKV_OK)
+        status = read_xielu_list(model, "xielu.alpha_n", offsetof(qkv_xielu, alpha_n), err);
+    if (status == QKV_OK)
+        status = read_xielu_list(model, "xielu.beta", offsetof(qkv_xielu, beta), err);
+    if (status == QKV_OK)
+        status = read_xielu_list(model, "xielu.eps", offsetof(qkv_xielu, eps), err);
+    return status;
+}
+
 /* The family's own where the file names none; a family whose own has no name takes no other. */
 static int read_activation(qkv_model *model, qkv_error *err) {
     char key[128];
@@ -196,7 +254,7 @@ static int read_activation(qkv_model *model, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is '%.60s', which is not supported",
                         model->file->path, key, name);
     model->hp.activation = (qkv_activation)activation;
-    return QKV_OK;
+    return activation == QKV_ACT_XIELU ? read_xielu(model, err) : QKV_OK;
 }
 
 /* ---- experts ---- */
@@ -272,7 +330,7 @@ static int read_router(qkv_model *model, qkv_error *err) {
 /* How wide the expert is that all tokens have: as the file says, or as so many of the others. */
 static int read_shared_expert(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
-    const uint64_t all = model->family->layer_required | model->family->layer_optional;
+    const qkv_slot_set all = model->family->layer_required | model->family->layer_optional;
     int32_t width = hp->largest.n_ff, count = 1;
     int status = QKV_OK;
     if (!(all & QKV_HAS(SHARED_UP))) return QKV_OK;
@@ -329,11 +387,51 @@ static int leave_later_layers(qkv_model *model, qkv_error *err) {
     return status;
 }
 
+static int read_window_use(qkv_model *model, qkv_error *err) {
+    char key[128];
+    int used = model->hp.n_layer == model->family->window_layers;
+    snprintf(key, sizeof key, "%s.attention.sliding_window_used", model->family->name);
+    const int found = qkv_gguf_bool(model->file, key, &used, err);
+    if (!used) model->hp.window = 0;
+    return found < 0 ? found : QKV_OK;
+}
+
+/* llama.cpp takes a window of 0 to mean that there are no chunks either, and no layer without RoPE. */
+static int read_chunk(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    char key[128];
+    snprintf(key, sizeof key, "%s.attention.sliding_window", model->family->name);
+    int64_t window = 1;
+    const int found = qkv_gguf_int(model->file, key, 0, INT32_MAX, &window, err);
+    if (found < 0) return found;
+    if (found && window == 0)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: %s is 0: models without chunks are not supported", model->file->path,
+                        key);
+    hp->is_chunked = 1;
+    return read_int(model, "attention.chunk_size", 1, INT32_MAX, model->family->chunk, &hp->window,
+                    err);
+}
+
+static int read_bare_norms(qkv_model *model, qkv_error *err) {
+    const qkv_family *family = model->family;
+    char key[128];
+    int has = model->hp.n_expert != family->experts_without_norm;
+    if (!family->norms_without_weights) return QKV_OK;
+    snprintf(key, sizeof key, "%s.attention.head_norms", family->name);
+    const int found = qkv_gguf_bool(model->file, key, &has, err);
+    model->hp.has_bare_head_norms = has;
+    return found < 0 ? found : QKV_OK;
+}
+
 /* The window, and which layers have it: by the family's rule, or as the file says. */
 static int read_window(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     char key[128];
-    int status = read_int(model, "attention.sliding_window", 0, INT32_MAX, 0, &hp->window, err);
+    int status = model->family->chunk ? read_chunk(model, err)
+                                      : read_int(model, "attention.sliding_window", 0, INT32_MAX, 0,
+                                                 &hp->window, err);
+    if (status == QKV_OK && model->family->window_layers) status = read_window_use(model, err);
     if (status != QKV_OK) return status;
     if (hp->window && model->family->window_both_sides) hp->window = hp->window / 2 + 1;
     hp->window_period = model->family->window_period;
@@ -353,13 +451,19 @@ int32_t qkv_layer_window(const qkv_model *model, int32_t il) {
     return has_window ? hp->window : 0;
 }
 
+int64_t qkv_layer_first_key(const qkv_model *model, int32_t il, int64_t query) {
+    return qkv_first_key(qkv_model_window(model, il), query);
+}
+
 int32_t qkv_model_window(const qkv_model *model, int32_t layer) {
     if (!model || layer < 0 || layer >= model->hp.n_layer) return 0;
-    return qkv_layer_window(model, layer);
+    const int32_t window = qkv_layer_window(model, layer);
+    return model->hp.is_chunked ? -window : window;
 }
 
 void qkv_hparams_release(qkv_hparams *hp) {
     free(hp->windowed);
+    free(hp->xielu);
     free(hp->layers);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         free(hp->rope[i].divisors);
@@ -374,6 +478,9 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
         status = read_int(model, "embedding_length", 1, MAX_WIDTH, -1, &hp->n_embd, err);
     if (status == QKV_OK)
         status = read_int(model, "context_length", 1, 1 << 30, -1, &hp->n_ctx, err);
+    if (status == QKV_OK && reads(model, QKV_KEY_OWN_EMBEDDINGS))
+        status = read_int(model, "embedding_length_per_layer_input", 0, MAX_WIDTH, 0,
+                          &hp->n_embd_own, err);
     if (status == QKV_OK) status = refuse_unread_keys(model, err);
     if (status == QKV_OK) status = leave_later_layers(model, err);
     if (status == QKV_OK) status = read_window(model, err);
@@ -382,6 +489,8 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = read_vocab_size(model, err);
     if (status == QKV_OK) status = read_experts(model, err);
     if (status == QKV_OK) status = read_factors(model, err);
+    if (status == QKV_OK) status = read_temperature(model, err);
+    if (status == QKV_OK) status = read_bare_norms(model, err);
     if (status == QKV_OK) status = read_absences(model, err);
     if (status == QKV_OK) status = read_alibi(model, err);
     if (status == QKV_OK) status = read_flags(model, err);

@@ -25,6 +25,14 @@ int32_t qkv_layer_group(const qkv_layer_shape *shape) {
     return shape->n_kv_head ? shape->n_head / shape->n_kv_head : 1;
 }
 
+int32_t qkv_layer_fork(const qkv_hparams *hp, int32_t il) {
+    int32_t fork = il;
+    for (int32_t later = hp->n_layer - 1; later >= fork; later--) {
+        if (hp->layers[later].kv_layer < fork) fork = hp->layers[later].kv_layer;
+    }
+    return fork;
+}
+
 /* ---- reading ---- */
 
 /* ARCH.suffix for every layer, into `out`, which has the values for a file that does not say it; those
@@ -173,7 +181,7 @@ int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer_info *i
                                 .head_dim = shape->head_dim,
                                 .value_dim = shape->value_dim,
                                 .n_ff = shape->n_ff,
-                                .window = qkv_layer_window(model, layer),
+                                .window = qkv_model_window(model, layer),
                                 .kv_layer = shape->kv_layer};
     return qkv_sized_write(info, &own, sizeof own, "qkv_layer_info", NULL) == QKV_OK;
 }

@@ -136,7 +136,8 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_ff = hp->largest.n_ff;
     info->n_vocab = hp->n_vocab;
     info->n_ctx = hp->n_ctx;
-    info->window = hp->window;
+    info->window = hp->is_chunked ? 0 : hp->window;
+    info->chunk = hp->is_chunked ? hp->window : 0;
     for (int32_t il = 0; il < hp->n_layer; il++)
         info->n_windowed += qkv_layer_window(model, il) > 0;
     info->causal = hp->causal;

@@ -63,6 +63,12 @@ typedef struct qkv_router {
 
 enum { QKV_MAX_EXPERTS = 1024 };
 
+/* x > 0: p x² + beta x; else (exp(min(x, eps)) - 1 - x) n + beta x, where p = softplus(alpha_p) and n = beta +
+ * softplus(alpha_n). */
+typedef struct qkv_xielu {
+    float alpha_p, alpha_n, beta, eps;
+} qkv_xielu;
+
 /* What layers may differ in. */
 typedef struct qkv_layer_shape {
     int32_t n_head;    /* H */
@@ -79,6 +85,7 @@ typedef struct qkv_hparams {
     int32_t n_embd;          /* D */
     qkv_layer_shape largest; /* the largest number of all layers, of each */
     qkv_layer_shape *layers; /* n_layer */
+    int32_t n_embd_own;      /* p, of the embeddings that layers have of their own; 0: none */
     int32_t n_vocab;         /* V */
     int32_t n_ctx;           /* C */
     int32_t n_expert;        /* E, 0 = none */
@@ -95,16 +102,21 @@ typedef struct qkv_hparams {
     /* What the family has and the file says that it does without. */
     int32_t no_linear_biases, no_norm_weights, no_head_norms;
     qkv_activation activation;
-    int32_t parallel;      /* attention and feed-forward read the same input */
-    int32_t window;        /* a query sees this many keys, itself included; of an encoder, on
+    int32_t parallel;   /* attention and feed-forward read the same input */
+    int32_t window;     /* a query sees this many keys, itself included; of an encoder, on
                             * either side; 0 = all */
+    int32_t is_chunked; /* the window is a chunk: a query sees the keys of its own, up to itself */
     int32_t window_period; /* every n-th layer sees all; 0: none does */
     uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;
     float attn_scale;                  /* usually 1/sqrt(d) */
     float attn_softcap, logit_softcap; /* 0 = none */
-    float alibi_exponent; /* scores have a bias by distance, see qkv_score_slope; 0: none */
-    float head_clamp;     /* q, k and v stay within ± this; 0 = no limit */
+    qkv_temperature temperature;
+    int32_t
+        has_bare_head_norms; /* queries and keys are normalised without weights where they turn */
+    qkv_xielu *xielu;        /* of each layer, or NULL */
+    float alibi_exponent;    /* scores have a bias by distance, see qkv_score_slope; 0: none */
+    float head_clamp;        /* q, k and v stay within ± this; 0 = no limit */
     float embedding_scale, residual_scale, logit_scale; /* factors */
     qkv_rope_pairs rope_pairs;
     int32_t qk_permuted;           /* as in qkv_family */
@@ -115,15 +127,23 @@ typedef struct qkv_hparams {
 int qkv_layer_has_experts(const qkv_hparams *hp, int32_t il);
 /* The shape of a layer; of n_layer, which is after all of them, the largest numbers. */
 const qkv_layer_shape *qkv_layer_shape_of(const qkv_hparams *hp, int32_t il);
+/* The last layer up to this one from which a pass can start: no later one uses the keys and values of a
+ * layer before it. */
+int32_t qkv_layer_fork(const qkv_hparams *hp, int32_t il);
 /* Query heads that share a key/value head; at least 1. */
 int32_t qkv_layer_group(const qkv_layer_shape *shape);
-/* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */
+/* Whether, and how, a layer looks at a part of the prompt only: 0, or the most keys that a query sees: the window, or
+ * all of a chunk. */
 int32_t qkv_layer_window(const qkv_model *model, int32_t il);
+/* The first key that a query of a layer sees. */
+int64_t qkv_layer_first_key(const qkv_model *model, int32_t il, int64_t query);
 /* ALiBi: what is added to the score of a head for each token that the key comes after its query, which is
  * negative for earlier ones: slope · (key - query). 0: none. */
 float qkv_score_slope(const qkv_hparams *hp, int32_t il, int32_t head);
 /* Which of hp.rope a layer turns by; -1 where it does not turn. */
 int qkv_layer_rope(const qkv_model *model, int32_t il);
+/* Whether queries of a layer have a temperature. */
+int qkv_layer_has_temperature(const qkv_model *model, int32_t il);
 
 typedef struct qkv_layer {
     struct ggml_tensor *w[QKV_LAYER_WEIGHT_COUNT]; /* NULL where the model has none */
@@ -179,7 +199,8 @@ int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err);
 void qkv_weights_release(qkv_model *model);
 
 /* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
- * 0: the layer sees everything, or there is no such layer. */
+ * 0: the layer sees everything, or there is no such layer. A negative number, -C: chunks of C tokens; a query
+ * sees the keys of its own, up to itself. */
 int32_t qkv_model_window(const qkv_model *model, int32_t layer);
 
 /* The learned sink of a query head: e to its power takes part in the sum that each row's weights are

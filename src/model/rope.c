@@ -64,6 +64,15 @@ static double pair_with_turns(const qkv_rope *rope, const yarn *y, double turns)
     return rope->dims * log(y->original_context / (turns * TWO_PI)) / (2 * log((double)rope->base));
 }
 
+/* What the file says of the logarithm by which q and k are multiplied: some divide by another one. */
+static int read_yarn_log(const qkv_model *model, yarn *y, qkv_error *err) {
+    double weight = 0;
+    if (!model->family->yarn_log_divides) return QKV_OK;
+    const int status = read_float(model, "scaling.yarn_log_multiplier", 0, 1e6, 0, &weight, err);
+    y->attn_factor /= 1 + 0.1 * weight * log(y->factor);
+    return status;
+}
+
 static int scale_yarn(qkv_model *model, qkv_rope *rope, const yarn *y, qkv_error *err) {
     rope->divisors = new_divisors(rope);
     if (!rope->divisors) return qkv_fail_memory(err);
@@ -105,6 +114,7 @@ static int read_yarn(qkv_model *model, qkv_rope *rope, double factor, qkv_error 
         status = read_float(model, "scaling.yarn_beta_fast", 1e-6, 1e6, 32, &y.beta_fast, err);
     if (status == QKV_OK)
         status = read_float(model, "scaling.yarn_beta_slow", 1e-6, 1e6, 1, &y.beta_slow, err);
+    if (status == QKV_OK) status = read_yarn_log(model, &y, err);
     return status == QKV_OK ? scale_yarn(model, rope, &y, err) : status;
 }
 
@@ -153,7 +163,9 @@ static int read_stored_divisors(qkv_model *model, qkv_rope *rope, qkv_error *err
     int status = QKV_OK;
     if (qkv_gguf_find_tensor(model->file, "rope_freqs.weight", &stored)) {
         status = read_divisors(model, rope, &stored, &rope->divisors, err);
-        if (status == QKV_OK) status = describe(model, "rope (llama3)", 0, err);
+        const char *name =
+            model->family->proportional_rope ? "rope (proportional)" : "rope (llama3)";
+        if (status == QKV_OK) status = describe(model, name, 0, err);
     } else if (qkv_gguf_find_tensor(model->file, "rope_factors_long.weight", &stored)) {
         status = read_long_divisors(model, rope, &stored, err);
     } else {
@@ -208,6 +220,7 @@ int qkv_layer_rope(const qkv_model *model, int32_t il) {
     const qkv_family *family = model->family;
     if (model->hp.rope[QKV_ROPE_GLOBAL].dims == 0) return -1;
     if (family->rope_skip_period && (il + 1) % family->rope_skip_period == 0) return -1;
+    if (family->rope_in_windows && model->hp.window && !qkv_layer_window(model, il)) return -1;
     return family->local_rope && qkv_layer_window(model, il) ? QKV_ROPE_LOCAL : QKV_ROPE_GLOBAL;
 }
 

@@ -196,7 +196,7 @@ static int add_tensors(writer *w, qkv_error *err) {
     }
     for (int il = 0; il < w->hp.n_layer; il++) {
         for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT && status == QKV_OK; i++) {
-            const uint64_t all =
+            const qkv_slot_set all =
                 w->family->layer_required | (w->hp.parallel ? 0 : w->family->sequential_required);
             if (!(all >> i & 1)) continue;
             const qkv_weight_slot slot = qkv_family_layer_slot(w->family, i);
@@ -212,6 +212,23 @@ static void set_number(writer *w, const char *suffix, int32_t value) {
     char key[128];
     snprintf(key, sizeof key, "%s.%s", w->family->name, suffix);
     gguf_set_val_u32(w->header, key, (uint32_t)value);
+}
+
+/* xIELU's numbers, as a model starts its training with. */
+static void set_xielu(writer *w) {
+    static const struct {
+        const char *key;
+        float value;
+    } lists[] = {{"xielu.alpha_p", 0.2f},
+                 {"xielu.alpha_n", -0.9f},
+                 {"xielu.beta", 0.5f},
+                 {"xielu.eps", -1e-6f}};
+    float values[1024];
+    const size_t n = (size_t)w->hp.n_layer < 1024 ? (size_t)w->hp.n_layer : 1024;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (size_t il = 0; il < n; il++) values[il] = lists[i].value;
+        gguf_set_arr_data(w->header, lists[i].key, GGUF_TYPE_FLOAT32, values, n);
+    }
 }
 
 static void set_metadata(writer *w) {
@@ -230,6 +247,7 @@ static void set_metadata(writer *w) {
         set_number(w, "expert_used_count", hp->n_expert_used);
         set_number(w, "expert_feed_forward_length", hp->n_ff_expert);
     }
+    if (w->family->activation == QKV_ACT_XIELU) set_xielu(w);
     if (w->family->position == QKV_POSITION_ROPE)
         set_number(w, "rope.dimension_count", hp->rope[QKV_ROPE_GLOBAL].dims);
     char key[128];

@@ -84,6 +84,9 @@ static part layer_part(const qkv_model *model, int32_t il, int slot) {
         p.n = model->hp.layers[il].n_ff;
         p.first = slot == QKV_LAYER_UP ? p.n : 0;
     }
+    /* Values that are made as keys are. */
+    if (!p.tensor && slot == QKV_LAYER_V && model->layers[il].w[QKV_LAYER_V_NORM])
+        p = whole(model->layers[il].w[QKV_LAYER_K]);
     p.permuted = p.tensor && model->hp.qk_permuted && is_reordered(slot);
     return p;
 }

@@ -56,6 +56,14 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, const qkv_layer_shape *shap
         return hp->n_ff_shared;
     case 'V':
         return hp->n_vocab;
+    case 'v':
+        return shape->value_dim;
+    case 'p':
+        return hp->n_embd_own;
+    case 'P':
+        return (int64_t)hp->n_embd_own * hp->n_layer;
+    case '1':
+        return 1;
     case 'C':
         return hp->n_ctx;
     case 'R':
@@ -186,6 +194,14 @@ static int has_weight(const qkv_model *model, int il, int slot) {
     return qkv_gguf_find_tensor(model->file, name, &t);
 }
 
+/* What a layer lacks that uses the keys and values of another one. Files may have it all the same: it says
+ * nothing. */
+static qkv_slot_set left_out(const qkv_model *model, int il) {
+    if (model->hp.layers[il].kv_layer == il) return 0;
+    return QKV_HAS(K) | QKV_HAS(V) | QKV_HAS(K_BIAS) | QKV_HAS(V_BIAS) | QKV_HAS(K_NORM) |
+           QKV_HAS(V_NORM);
+}
+
 /* Does the file say that it does without this weight, which the family has? Of a norm ones take its
  * place. */
 static int is_absent(const qkv_hparams *hp, const char *name) {
@@ -199,17 +215,19 @@ static int is_norm_weight(const char *name) {
 }
 
 /* What the layer must have: some weights stand in for others, where the family knows both. */
-static uint64_t required_weights(const qkv_model *model, int il) {
-    const uint64_t split = QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES;
+static qkv_slot_set required_weights(const qkv_model *model, int il) {
+    const qkv_slot_set split = QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES;
     const qkv_family *family = model->family;
-    uint64_t required = family->layer_required;
+    qkv_slot_set required = family->layer_required;
     if (!model->hp.parallel) required |= family->sequential_required;
     if (family->first_unnormed && il == 0) required &= ~QKV_HAS(ATTN_NORM);
     if ((family->layer_optional & QKV_HAS(QKV)) && has_weight(model, il, QKV_LAYER_QKV)) {
         required = (required & ~split) | QKV_HAS(QKV);
         if (family->layer_required & QKV_HAS(Q_BIAS)) required |= QKV_HAS(QKV_BIAS);
     }
-    const uint64_t all = family->layer_required | family->layer_optional;
+    const qkv_slot_set all = family->layer_required | family->layer_optional;
+    if (model->hp.n_embd_own) required |= QKV_HAS(OWN_GATE) | QKV_HAS(OWN_PROJ) | QKV_HAS(OWN_NORM);
+    required &= ~left_out(model, il);
     if (!(all & QKV_HAS(ROUTER))) return required;
     if (!qkv_layer_has_experts(&model->hp, il))
         return (required & ~QKV_HAS_EXPERT_PARTS) | QKV_HAS_GATED_MLP;
@@ -218,27 +236,36 @@ static uint64_t required_weights(const qkv_model *model, int il) {
 }
 
 /* What it may have beyond that. */
-static uint64_t optional_weights(const qkv_model *model, int il) {
-    const uint64_t optional = model->family->layer_optional;
+static qkv_slot_set optional_weights(const qkv_model *model, int il) {
+    const qkv_slot_set optional =
+        model->family->layer_optional | (model->family->layer_required & left_out(model, il));
     if (qkv_layer_has_experts(&model->hp, il)) return optional & ~QKV_HAS_GATED_MLP;
     return optional & ~QKV_HAS_EXPERT_PARTS;
 }
 
+/* Norms without weights. */
+static qkv_slot_set bare_norms(const qkv_model *model, int il) {
+    const qkv_family *family = model->family;
+    const int has_heads = model->hp.has_bare_head_norms && qkv_layer_rope(model, il) >= 0;
+    return family->layer_ones | (has_heads ? family->norms_without_weights : 0);
+}
+
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
-    uint64_t required = required_weights(model, il);
-    uint64_t known = required | optional_weights(model, il);
+    const qkv_slot_set required = required_weights(model, il);
+    const qkv_slot_set ones = bare_norms(model, il) & ~left_out(model, il);
+    qkv_slot_set known = required | optional_weights(model, il);
     if (family->first_unnormed && il == 0) known &= ~QKV_HAS(ATTN_NORM_BIAS);
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
-        uint64_t bit = UINT64_C(1) << i;
-        if (!((known | family->layer_ones) & bit)) continue;
+        const qkv_slot_set bit = (qkv_slot_set)1 << i;
+        if (!((known | ones) & bit)) continue;
         char name[GGML_MAX_NAME];
         name_weight(family, il, i, name);
         const char *shape = qkv_family_layer_slot(family, i).shape;
         struct ggml_tensor **out = &model->layers[il].w[i];
         const int absent = is_absent(&model->hp, name);
         if (absent && (model->hp.no_head_norms || !is_norm_weight(name))) continue;
-        int status = absent || family->layer_ones & bit
+        int status = absent || ones & bit
                          ? bind_ones(model, out, name, shape, il, err)
                          : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
@@ -248,6 +275,10 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
 
 static int bind_globals(qkv_model *model, qkv_error *err) {
     const qkv_family *family = model->family;
+    uint64_t required = family->model_required;
+    if (model->hp.n_embd_own)
+        required |=
+            QKV_HAS_MODEL(OWN_EMBD) | QKV_HAS_MODEL(OWN_MODEL_PROJ) | QKV_HAS_MODEL(OWN_MODEL_NORM);
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((family->model_required | family->model_optional | family->model_ones) & bit))
@@ -258,7 +289,7 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
         int status = absent || family->model_ones & bit
                          ? bind_ones(model, &model->w[i], slot.name, slot.shape, -1, err)
                          : bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
-                                     (family->model_required & bit) != 0, err);
+                                     (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
     if (family->has_no_logits) return QKV_OK;

@@ -107,7 +107,7 @@ void qkv_visible_keys(const qkv_model *model, int32_t layer, int64_t n_tokens, i
     *first = *end = 0;
     if (!model || layer < 0 || layer >= model->hp.n_layer || query < 0 || query >= n_tokens) return;
     int64_t window = qkv_layer_window(model, layer);
-    *first = window && query + 1 > window ? query + 1 - window : 0;
+    *first = qkv_layer_first_key(model, layer, query);
     *end = query + 1;
     if (!model->hp.causal) *end = window && query + window < n_tokens ? query + window : n_tokens;
 }

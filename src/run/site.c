@@ -68,7 +68,7 @@ static const struct {
 static const qkv_projection projections[QKV_SITE_COUNT] = {
     [QKV_SITE_Q_IN] = {QKV_SITE_Q, QKV_LAYER_Q, QKV_LAYER_Q_BIAS, QKV_LAYER_Q_NORM},
     [QKV_SITE_K_IN] = {QKV_SITE_K, QKV_LAYER_K, QKV_LAYER_K_BIAS, QKV_LAYER_K_NORM},
-    [QKV_SITE_V_IN] = {QKV_SITE_V, QKV_LAYER_V, QKV_LAYER_V_BIAS, QKV_NO_NORM}};
+    [QKV_SITE_V_IN] = {QKV_SITE_V, QKV_LAYER_V, QKV_LAYER_V_BIAS, QKV_LAYER_V_NORM}};
 
 /* ---- questions ---- */
 
@@ -200,5 +200,5 @@ int qkv_site_keeps_channels(qkv_site site, qkv_site seen) {
 int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il) {
     const int32_t slot = qkv_site_is_input(site) ? projections[site].norm : QKV_NO_NORM;
     const struct ggml_tensor *norm = slot == QKV_NO_NORM ? NULL : model->layers[il].w[slot];
-    return norm && norm->ne[0] != model->hp.layers[il].head_dim;
+    return norm && norm->ne[0] != qkv_site_width(projections[site].makes, &model->hp, il, 0);
 }

@@ -235,10 +235,11 @@ int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
     if (status != QKV_OK) return status;
     const struct ggml_tensor *w = model->layers[layer].w[QKV_LAYER_O];
     const float *added = values_of(model->layers[layer].w[QKV_LAYER_O_BIAS]);
-    if (!w || model->layers[layer].w[QKV_LAYER_ATTN_OUT_NORM])
-        return qkv_fail(
-            err, QKV_ERR_UNSUPPORTED,
-            "the residual stream of this model is not a sum of parts: there are norms in it");
+    if (!w || model->layers[layer].w[QKV_LAYER_ATTN_OUT_NORM] ||
+        model->layers[layer].w[QKV_LAYER_LAYER_SCALE])
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "the residual stream of this model is not a sum of parts: there are norms "
+                        "or factors in it");
     const int64_t n = model->hp.n_embd, width = w->ne[0], n_head = model->hp.layers[layer].n_head;
     const int64_t d = width / n_head;
     float *row = qkv_calloc((size_t)width, sizeof *row);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/first_key.h"
 #include "base/memory.h"
 #include "study/html_page.h"
 
@@ -15,10 +16,11 @@
 /* attention.js has the same: the keys that a row of the map shows. */
 static void visible_range(const html_map *map, size_t row, size_t *first, size_t *end) {
     const size_t window = map->window > 0 ? (size_t)map->window : 0;
+    const size_t first_key = (size_t)qkv_first_key(map->window, (int64_t)row);
     *first = 0;
     *end = map->cols;
     if (!map->is_masked) return;
-    if (window && row + 1 > window) *first = row + 1 - window;
+    *first = first_key;
     if (window && row + window < map->cols) *end = row + window;
     if (map->causal) *end = row + 1;
 }
@@ -29,7 +31,7 @@ int qkv_html_map_is_masked(const html_map *map) {
                              .causal = map->causal,
                              .window = map->window,
                              .is_masked = 1};
-    if (map->rows != map->cols || (!map->causal && map->window <= 0)) return 0;
+    if (map->rows != map->cols || (!map->causal && map->window == 0)) return 0;
     for (size_t row = 0; row < map->rows; row++) {
         size_t first, end;
         visible_range(&masked, row, &first, &end);

@@ -1,5 +1,5 @@
 // The numbers of pages in files against the engine's, for every family of models and the whole range of factors: soft-caps,
-// learned sinks, windows, ALiBi, models without RoPE, encoders, shared keys. No browser: attention.js runs in node.
+// learned sinks, windows, chunks, ALiBi, models without RoPE, encoders, shared keys. No browser: attention.js runs in node.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -67,10 +67,10 @@ function compareHead(stage, model, layer, head, tokens, effects) {
 export async function case_offline_numbers(stage) {
     const families = fs.readdirSync(vectors).filter((name) => fs.existsSync(path.join(vectors, name, 'hf')));
     assert.ok(families.length > 20);
-    const seen = { softcap: 0, sink: 0, slope: 0, window: 0, bidirectional: 0 };
+    const seen = { softcap: 0, sink: 0, slope: 0, window: 0, chunks: 0, bidirectional: 0 };
     for (const family of families) {
         const file = path.join(vectors, family, 'model.gguf');
-        const model = family === 'mistral' || !fs.existsSync(file) ? path.join(vectors, family, 'hf') : file;
+        const model = ['exaone4', 'llama4', 'mistral'].includes(family) || !fs.existsSync(file) ? path.join(vectors, family, 'hf') : file;
         const { tokens } = JSON.parse(fs.readFileSync(path.join(vectors, family, 'expect.json'))).prompts[0];
         let worst = 0;
         const effects = { softcap: 0, sink: 0, slope: 0 };
@@ -80,6 +80,7 @@ export async function case_offline_numbers(stage) {
         seen.sink += data.sink !== null && effects.sink > 0.05;
         seen.slope += data.slope > 0 && effects.slope > 0.05;
         seen.window += data.window > 0;
+        seen.chunks += data.window < 0;
         seen.bidirectional += !data.causal;
         console.log(`${family}: ${worst.toFixed(3)} of what is allowed`);
     }

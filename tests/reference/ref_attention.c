@@ -5,6 +5,8 @@
 
 #include "reference/ref_pass.h"
 
+enum { REF_MAX_WIDTH = 256 };
+
 /* ---- positions ---- */
 
 /* The pair whose wave turns `turns` times within YaRN's original context. */
@@ -48,11 +50,10 @@ static void turn(const ref_model *m, double *x, int n_head, int a, int b, double
 }
 
 /* Channels from m->turned on stay as they are. */
-static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_head) {
+static void turn_heads(const ref_pass *p, int il, double *y, int n_head) {
     const ref_model *m = p->m;
     const ref_rope *r = m->layers[il].rope;
     const size_t row = (size_t)n_head * (size_t)m->d;
-    memcpy(y, x, (size_t)p->T * row * sizeof *y);
     if (!r) return;
     const int half = m->turned / 2, adjacent = m->family->pairs == REF_ADJACENT;
     for (int i = 0; i < half; i++) {
@@ -60,6 +61,27 @@ static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_
         for (int t = 0; t < p->T; t++)
             turn(m, y + (size_t)t * row, n_head, adjacent ? 2 * i : i,
                  adjacent ? 2 * i + 1 : i + half, t * step, r->size);
+    }
+}
+
+/* What has been turned before its norm stays as it is. */
+static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_head) {
+    memcpy(y, x, (size_t)p->T * (size_t)n_head * (size_t)p->m->d * sizeof *y);
+    if (!p->m->family->norm_after_turning) turn_heads(p, il, y, n_head);
+}
+
+static void turn_before_norm(const ref_pass *p, int il, double *x, int n_head) {
+    if (p->m->family->norm_after_turning) turn_heads(p, il, x, n_head);
+}
+
+/* Queries that come later are multiplied by more. */
+static void temper(const ref_pass *p, int il, double *q) {
+    const ref_model *m = p->m;
+    const int row = m->H * m->d, unturned = m->family->tempers_unturned;
+    if (unturned && m->layers[il].rope) return;
+    for (int t = 0; t < p->T && m->temperature != 0; t++) {
+        const int steps = (unturned ? t + 1 : t) / m->temperature_step;
+        for (int i = 0; i < row; i++) q[t * row + i] *= 1 + m->temperature * log(1 + steps);
     }
 }
 
@@ -215,7 +237,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
     for (int h = 0; h < m->H; h++)
         for (int i = 0; i < p->T; i++)
             for (int j = 0; j < p->T; j++) {
-                const int is_plain = early && j >= late_end(p, QKV_SITE_K_ROT, il, h, i);
+                const int is_plain =
+                    early && j >= late_end(p, QKV_SITE_K_ROT, m->layers[il].kv_layer, h, i);
                 const ref_view *kv = is_plain ? &plain : &late;
                 double sum = 0;
                 for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(kv, h, j, c);
@@ -226,7 +249,8 @@ static void dot_scores(const ref_pass *p, int il, double *scores, const double *
 
 ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
-    const int begin = window && i >= window ? i - window + 1 : 0;
+    int begin = window && i >= window ? i - window + 1 : 0;
+    if (p->m->family->chunked && window) begin = i / window * window;
     if (!p->m->family->encoder) return (ref_range){begin, i + 1};
     return (ref_range){begin, window && i + window < p->T ? i + window : p->T};
 }
@@ -267,7 +291,8 @@ static void mix(const ref_pass *p, int il, double *z, const double *pattern, con
             for (int c = 0; c < m->d; c++) {
                 double sum = 0;
                 for (int j = 0; j < p->T; j++) {
-                    const int is_plain = early && j >= late_end(p, QKV_SITE_V, il, h, i);
+                    const int is_plain =
+                        early && j >= late_end(p, QKV_SITE_V, m->layers[il].kv_layer, h, i);
                     sum += *ref_at(&a, h, i, j) * *ref_at(is_plain ? &plain : &late, h, j, c);
                 }
                 *ref_at(&zv, h, i, c) = sum;
@@ -315,17 +340,27 @@ static void project_shared(const ref_pass *p, qkv_site in, int il, const double 
     double *held_in = repeat_input(p, x, m->G), *seen_in = repeat_input(p, x, m->H);
     ref_tap_shared(p, in, il, held_in, seen_in);
     project_heads(p, il, held, held_in, l, m->G, 1);
+    if (in == QKV_SITE_K_IN) turn_before_norm(p, il, held, m->G);
     norm_heads(p, held, norm, m->G);
     limit_heads(p, held, m->G);
     if (!splits_input(p, in) || (m->family->head_norm == REF_ALL_HEADS && norm.weight)) {
         spread(m, seen, held, p->T);
     } else {
         project_heads(p, il, seen, seen_in, l, m->H, m->H / m->G);
+        if (in == QKV_SITE_K_IN) turn_before_norm(p, il, seen, m->H);
         norm_seen(p, seen, norm);
         limit_heads(p, seen, m->H);
     }
     free(held_in);
     free(seen_in);
+}
+
+/* Values are normalised by ones, if at all. */
+static ref_norm value_norm(const ref_model *m) {
+    static float ones[REF_MAX_WIDTH];
+    for (int i = 0; i < REF_MAX_WIDTH; i++) ones[i] = 1;
+    if (m->d > REF_MAX_WIDTH) abort();
+    return (ref_norm){m->family->bare_values ? ones : NULL, NULL};
 }
 
 static void project(const ref_pass *p, int il, const double *x, double *q, double *k,
@@ -335,11 +370,13 @@ static void project(const ref_pass *p, int il, const double *x, double *q, doubl
     double *q_in = repeat_input(p, x, m->H);
     ref_tap(p, QKV_SITE_Q_IN, il, q_in);
     project_heads(p, il, q, q_in, l->q, m->H, 1);
+    turn_before_norm(p, il, q, m->H);
     norm_heads(p, q, l->q_norm, m->H);
     limit_heads(p, q, m->H);
     free(q_in);
+    if (l->kv_layer != il) return;
     project_shared(p, QKV_SITE_K_IN, il, x, l->k, l->k_norm, k, k_seen);
-    project_shared(p, QKV_SITE_V_IN, il, x, l->v, (ref_norm){0}, v, v_seen);
+    project_shared(p, QKV_SITE_V_IN, il, x, l->v, value_norm(m), v, v_seen);
 }
 
 void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
@@ -351,17 +388,25 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     double *k_rot = k_seen + wide, *k_rot_seen = k_rot + wide, *v = k_rot_seen + wide;
     double *v_seen = v + wide, *z = v_seen + wide, *scores = z + wide, *pattern = scores + map;
 
+    const int held = m->layers[il].kv_layer;
     project(p, il, x, q, k, k_seen, v, v_seen);
     ref_tap(p, QKV_SITE_Q, il, q);
-    ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
-    double *early_v = without_late(p, QKV_SITE_V, il, v, v_seen);
-    ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
     rotate(p, il, q_rot, q, m->H);
-    rotate(p, il, k_rot, k, m->G);
-    rotate(p, il, k_rot_seen, k_seen, m->H);
+    temper(p, il, q_rot);
     ref_tap(p, QKV_SITE_Q_ROT, il, q_rot);
-    double *early_k = without_late(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
-    ref_tap_shared(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+    if (held == il) {
+        ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
+        p->run->early[1][il] = without_late(p, QKV_SITE_V, il, v, v_seen);
+        ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
+        rotate(p, il, k_rot, k, m->G);
+        rotate(p, il, k_rot_seen, k_seen, m->H);
+        p->run->early[0][il] = without_late(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+        ref_tap_shared(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+    } else {
+        memcpy(k_rot_seen, p->run->seen[QKV_SITE_K_ROT][held], wide * sizeof *k_rot_seen);
+        memcpy(v_seen, p->run->seen[QKV_SITE_V][held], wide * sizeof *v_seen);
+    }
+    const double *early_k = p->run->early[0][held], *early_v = p->run->early[1][held];
     dot_scores(p, il, scores, q_rot, k_rot_seen, early_k);
     double *moved = move_scores(p, il, q_rot, k_rot_seen, early_k);
     ref_pass with_moved = *p;
@@ -372,8 +417,6 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     mix(p, il, z, pattern, v_seen, early_v);
     ref_tap(p, QKV_SITE_Z, il, z);
     ref_apply_linear(out, z, m->layers[il].o, p->T, m->D, m->H * m->d);
-    free(early_k);
-    free(early_v);
     free(moved);
     free(memory);
 }

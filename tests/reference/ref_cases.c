@@ -18,7 +18,24 @@ qkv_site ref_seen_like(qkv_site site) {
     return ref_is_input(site) ? QKV_SITE_Q_IN : QKV_SITE_Q;
 }
 
+int ref_layer_has_site(const ref_model *m, qkv_site site, int layer) {
+    return ref_has_site(m, site) && (!ref_is_shared(site) || m->layers[layer].kv_layer == layer);
+}
+
+/* Channels, and vectors, are of layers with one shape. */
+static int layers_differ(const ref_model *m, const ref_edit *e) {
+    const ref_shape_of_layer *first = NULL;
+    for (int il = 0; il < m->n_layer && ref_has_layer(e->site); il++) {
+        const ref_shape_of_layer *s = &m->layers[il].shape;
+        if (!ref_has(e->layers, il) || !ref_layer_has_site(m, e->site, il)) continue;
+        if (first && (s->d != first->d || s->G != first->G || s->F != first->F)) return 1;
+        if (!first) first = s;
+    }
+    return 0;
+}
+
 int ref_refuses(const ref_model *m, const ref_edit *e) {
+    if ((e->channels.end || ref_takes_vector(e->op)) && layers_differ(m, e)) return 1;
     return m->family->head_norm == REF_ALL_HEADS && e->site == QKV_SITE_K_IN &&
            e->head_kind == 'h' && m->H != m->G;
 }
@@ -104,7 +121,10 @@ void ref_choose_arguments(ref_edit *edit) {
 
 void ref_choose_vector(const ref_model *m, int T, ref_edit *e, int which) {
     if (!ref_takes_vector(e->op)) return;
-    const ref_view v = ref_view_of(m, e->site, T, NULL);
+    int first = 0;
+    while (first + 1 < m->n_layer && !ref_has(e->layers, first)) first++;
+    const ref_model own = ref_in_layer(m, first);
+    const ref_view v = ref_view_of(&own, e->site, T, NULL);
     e->vector = (ref_shape){.width = v.n_col};
     if (ref_has_heads(e->site) && which > 0)
         e->vector.heads = e->head_kind == 'h' ? m->H : v.n_head;
@@ -117,7 +137,8 @@ enum { EVERY_LAYER = 2, SOME_CHANNELS = 3, SELECTORS = 4 };
  * for several heads, or for a group, at every layer; some channels of one head, or key/value head,
  * and of some tokens. */
 static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
-    const int last_layer = m->n_layer - 1;
+    int last_layer = m->n_layer - 1;
+    while (!ref_layer_has_site(m, e->site, last_layer)) last_layer--;
     if (which == 0) e->layers = (uint64_t)1 << 1;
     if (which == 1) {
         e->layers = (uint64_t)1 << 0 | (uint64_t)1 << last_layer;
@@ -154,13 +175,14 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
  * scores of it. */
 static int leaves_rounding(const ref_model *m, const ref_edit *e) {
     const ref_norm norm = m->layers[m->n_layer - 1].attn_before; /* the first may have none */
-    if (m->family->norm != REF_LAYER || !norm.weight || e->op != REF_MEAN_DIM) return 0;
-    return ref_is_input(e->site) ||
+    const int averages = e->op == REF_MEAN_DIM;
+    if (m->family->norm != REF_LAYER || !norm.weight || !(averages || e->op == REF_SET)) return 0;
+    return (averages && ref_is_input(e->site)) ||
            (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));
 }
 
 int ref_can_move(const ref_model *m, const ref_edit *e) {
-    for (int il = 0; il < m->n_layer; il++)
+    for (int il = 0; il < m->n_layer && !m->family->norm_after_turning; il++)
         if (ref_has(e->layers, il) && (m->layers[il].rope || m->last_slope > 0))
             return !m->family->encoder;
     return 0;

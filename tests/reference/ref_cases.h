@@ -17,7 +17,9 @@ int ref_is_shared(qkv_site site);
 int ref_is_input(qkv_site site);
 /* The site whose shape a shared site has where every query head sees its own. */
 qkv_site ref_seen_like(qkv_site site);
-/* k_in by query heads that share keys, where keys are normalised over all heads. */
+/* Does the layer have it? One that uses another's keys and values has none. */
+int ref_layer_has_site(const ref_model *model, qkv_site site, int layer);
+/* Channels or vectors of layers of several shapes; k_in by query heads that share keys, where keys are normalised over all heads. */
 int ref_refuses(const ref_model *model, const ref_edit *edit);
 /* More than one, so that there is a mean over the others. */
 /* Has a layer of the edit positions that a mask could count anew? */

@@ -43,6 +43,7 @@ typedef enum ref_activation {
     REF_GELU_ERF,
     REF_RELU,
     REF_RELU_SQUARED,
+    REF_XIELU,  /* ref_layer.xielu */
     REF_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } ref_activation;
 
@@ -53,22 +54,34 @@ typedef struct ref_family {
     ref_pairs pairs;
     ref_activation activation;
     ref_head_norm head_norm;
-    int parallel;         /* both blocks read the layer's input; the file may say otherwise */
-    int full_every;       /* of layers with windows, every n-th has none; 0: all have it */
-    int full_from;        /* the same, counted from layer 0 on: 0, n, 2n, ... have none */
-    int half_windows;     /* half of the window is on either side of a query */
-    int bare_start;       /* the first attention reads its input without a norm */
-    int unturned_every;   /* every n-th layer does not turn */
-    int local_base;       /* layers with a window turn by a base of their own, unscaled */
-    int unscaled_windows; /* layers with a window turn by the base of the others, unscaled */
-    int sqrt_embedding;   /* embeddings are multiplied by sqrt(D) */
-    int divides_logits;   /* by logit_scale, instead of multiplying */
-    int fused_gate;       /* gate and up are one matrix, gate first */
-    int bare_norms;       /* norms of the residual stream have no weights: ones */
-    int sigmoid_router;   /* experts are weighed by the sigmoid of their score, not by a softmax */
-    int keeps_shares;     /* the best experts keep their shares of a softmax over all */
-    int last_slope;       /* ALiBi: the last of 2^n heads has the slope 2^-this; 0: none */
-    int encoder;          /* every token sees every other; no logits */
+    int parallel;          /* both blocks read the layer's input; the file may say otherwise */
+    int full_every;        /* of layers with windows, every n-th has none; 0: all have it */
+    int full_from;         /* the same, counted from layer 0 on: 0, n, 2n, ... have none */
+    int half_windows;      /* half of the window is on either side of a query */
+    int bare_start;        /* the first attention reads its input without a norm */
+    int unturned_every;    /* every n-th layer does not turn */
+    int local_base;        /* layers with a window turn by a base of their own, unscaled */
+    int unscaled_windows;  /* layers with a window turn by the base of the others, unscaled */
+    int turned_in_windows; /* where some layers have a window, the others do not turn */
+    int windows_in_layers; /* windows count in models of this many layers alone, or where the file says so */
+    int norm_after_turning; /* queries and keys are normalised after they are turned */
+    int yarn_log; /* turned vectors are divided by 1 + 0.1 m ln(factor), the file says m */
+    int chunked;  /* windows are chunks of the text; 8192 keys where the file does not say it */
+    int bare_head_norms; /* heads that turn are normalised without weights, unless there are 128 experts */
+    int tempers_unturned; /* queries that do not turn have a temperature, from the next position on; 0.1 and 8192
+                           * where the file does not say it */
+    int shares_input;   /* experts read their input times their share */
+    int mixes;          /* two experts by the sparse mixer */
+    int sqrt_embedding; /* embeddings are multiplied by sqrt(D) */
+    int divides_logits; /* by logit_scale, instead of multiplying */
+    int fused_gate;     /* gate and up are one matrix, gate first */
+    int bare_norms;     /* norms of the residual stream have no weights: ones */
+    int bare_values;    /* values are normalised per head, without weights */
+    int unscaled;       /* scores are not divided by sqrt(d) */
+    int sigmoid_router; /* experts are weighed by the sigmoid of their score, not by a softmax */
+    int keeps_shares;   /* the best experts keep their shares of a softmax over all */
+    int last_slope;     /* ALiBi: the last of 2^n heads has the slope 2^-this; 0: none */
+    int encoder;        /* every token sees every other; no logits */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;
 

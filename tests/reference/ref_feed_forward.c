@@ -8,7 +8,12 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
-static double activated(ref_activation kind, double x) {
+static double xielu(const double own[4], double x) {
+    if (x > 0) return own[0] * x * x + own[2] * x;
+    return own[1] * (expm1(fmin(x, own[3])) - x) + own[2] * x;
+}
+
+double ref_activated(ref_activation kind, double x) {
     switch (kind) {
     case REF_SILU:
         return x * sigmoid(x);
@@ -20,6 +25,7 @@ static double activated(ref_activation kind, double x) {
         return fmax(x, 0);
     case REF_RELU_SQUARED:
         return fmax(x, 0) * fmax(x, 0);
+    case REF_XIELU:
     case REF_CLAMPED:
         break;
     }
@@ -27,7 +33,7 @@ static double activated(ref_activation kind, double x) {
 }
 
 static double gated(ref_activation kind, double gate, double up) {
-    if (kind != REF_CLAMPED) return activated(kind, gate) * up;
+    if (kind != REF_CLAMPED) return ref_activated(kind, gate) * up;
     gate = fmin(gate, 7);
     up = fmin(fmax(up, -7), 7);
     return (up + 1) * gate * sigmoid(1.702 * gate);
@@ -43,7 +49,9 @@ static void mlp(const ref_model *m, const ref_pass *p, int il, double *out, cons
     ref_apply_linear(inner, x, up, n, F, m->D);
     if (gate.w) ref_apply_linear(opened, x, gate, n, F, m->D);
     for (size_t i = 0; i < count; i++)
-        inner[i] = gate.w ? gated(kind, opened[i], inner[i]) : activated(kind, inner[i]);
+        inner[i] = gate.w              ? gated(kind, opened[i], inner[i])
+                   : kind == REF_XIELU ? xielu(m->layers[il].xielu, inner[i])
+                                       : ref_activated(kind, inner[i]);
     if (p) ref_tap(p, QKV_SITE_MLP_ACT, il, inner);
     ref_apply_linear(out, inner, down, n, m->D, F);
     free(inner);
@@ -87,6 +95,30 @@ static void leave_groups(const ref_model *m, double *hope) {
         if (rank_of(group, m->n_group, e / each) >= m->n_group_used) hope[e] = -INFINITY;
 }
 
+/* The softmax over the scores of those in the running that are close to expert e, at e. A score is close when it
+ * is below e's by no more than 2 · jitter, as a share of the larger of its own magnitude and e's score. */
+static double mixed_share(const ref_model *m, const double *scores, const char *is_out, int e) {
+    double sum = 0;
+    for (int i = 0; i < m->n_expert; i++) {
+        const double below = scores[e] - scores[i], scale = fmax(fabs(scores[i]), scores[e]);
+        if (!is_out[i] && below / scale <= 2 * m->jitter) sum += exp(scores[i] - scores[e]);
+    }
+    return 1 / sum;
+}
+
+/* The best expert, and the best of the others without it. */
+static void mix_two(const ref_model *m, double *share, const double *scores) {
+    char is_out[256] = {0};
+    for (int e = 0; e < m->n_expert; e++) share[e] = 0;
+    for (int place = 0; place < 2; place++)
+        for (int e = 0; e < m->n_expert; e++) {
+            if (rank_of(scores, m->n_expert, e) != place) continue;
+            share[e] = mixed_share(m, scores, is_out, e);
+            is_out[e] = 1;
+            break;
+        }
+}
+
 /* What each expert counts for a token: the best k their weights, which may be brought to a sum of 1. */
 static void choose(const ref_model *m, const ref_layer *l, double *share, const double *scores) {
     double *hope = ref_new_doubles((size_t)m->n_expert), sum = 0;
@@ -105,15 +137,16 @@ static void choose(const ref_model *m, const ref_layer *l, double *share, const 
 /* out [D] of one token x [D] */
 static void experts(const ref_model *m, const ref_layer *l, double *out, const double *x) {
     double *scores = ref_new_doubles(2 * (size_t)m->n_expert), *share = scores + m->n_expert;
-    double *one = ref_new_doubles((size_t)m->D);
+    double *one = ref_new_doubles(2 * (size_t)m->D), *read = one + m->D;
     ref_apply_linear(scores, x, l->router, 1, m->n_expert, m->D);
-    choose(m, l, share, scores);
+    m->family->mixes ? mix_two(m, share, scores) : choose(m, l, share, scores);
     for (int i = 0; i < m->D; i++) out[i] = 0;
     for (int e = 0; e < m->n_expert; e++) {
         if (share[e] == 0) continue;
-        mlp(m, NULL, 0, one, x, of_expert(l->gate, e, m->f, m->D), of_expert(l->up, e, m->f, m->D),
-            of_expert(l->down, e, m->D, m->f), 1, m->f);
-        for (int i = 0; i < m->D; i++) out[i] += share[e] * one[i];
+        for (int i = 0; i < m->D; i++) read[i] = m->family->shares_input ? share[e] * x[i] : x[i];
+        mlp(m, NULL, 0, one, read, of_expert(l->gate, e, m->f, m->D),
+            of_expert(l->up, e, m->f, m->D), of_expert(l->down, e, m->D, m->f), 1, m->f);
+        for (int i = 0; i < m->D; i++) out[i] += (m->family->shares_input ? 1 : share[e]) * one[i];
     }
     if (l->shared_up.w) {
         double open = 0;

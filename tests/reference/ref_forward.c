@@ -54,7 +54,32 @@ static void add_block(const ref_pass *p, qkv_site site, int il, double *x, doubl
     norm_residual(p, x, x, sum);
 }
 
-static void layer(const ref_pass *p, int il, double *x) {
+/* What a layer's own embeddings of the tokens add: a gate of x that they open, projected back. */
+static void add_own(const ref_pass *p, const ref_layer *l, int il, double *x) {
+    const ref_model *m = p->m;
+    const size_t n = (size_t)p->T * (size_t)m->n_own;
+    if (!l->own_gate.w) return;
+    double *gate = ref_new_doubles(n), *out = ref_new_doubles((size_t)p->T * (size_t)m->D);
+    ref_apply_linear(gate, x, l->own_gate, p->T, m->n_own, m->D);
+    for (int t = 0; t < p->T; t++)
+        for (int i = 0; i < m->n_own; i++) {
+            double *g = &gate[(size_t)t * (size_t)m->n_own + (size_t)i];
+            *g = ref_activated(m->activation, *g) *
+                 p->own[((size_t)t * (size_t)m->n_layer + (size_t)il) * (size_t)m->n_own +
+                        (size_t)i];
+        }
+    ref_apply_linear(out, gate, l->own_proj, p->T, m->D, m->n_own);
+    norm_residual(p, out, out, l->own_norm);
+    for (size_t i = 0; i < (size_t)p->T * (size_t)m->D; i++) x[i] += out[i];
+    free(gate);
+    free(out);
+}
+
+static void layer(const ref_pass *whole, int il, double *x) {
+    const ref_model model = ref_in_layer(whole->m, il);
+    ref_pass own = *whole;
+    const ref_pass *p = &own;
+    own.m = &model;
     const ref_layer *l = &p->m->layers[il];
     const size_t n = (size_t)p->T * (size_t)p->m->D;
     double *normed = ref_new_doubles(n), *out = ref_new_doubles(n), *input = ref_new_doubles(n);
@@ -65,6 +90,8 @@ static void layer(const ref_pass *p, int il, double *x) {
     norm_residual(p, normed, p->m->parallel ? input : x, l->ffn_before);
     ref_feed_forward(p, il, out, normed);
     add_block(p, QKV_SITE_MLP_OUT, il, x, out, l->ffn_after, l->ffn_sum);
+    add_own(p, l, il, x);
+    for (size_t i = 0; i < n && l->scale; i++) x[i] *= (double)*l->scale;
     ref_tap(p, QKV_SITE_RESID_POST, il, x);
     free(normed);
     free(out);
@@ -72,6 +99,24 @@ static void layer(const ref_pass *p, int il, double *x) {
 }
 
 /* ---- ends ---- */
+
+/* The layers' own embeddings of the tokens, joined with a projection of the usual ones x: [T][n_layer][p]. */
+static double *embed_own(const ref_pass *p, const double *x, const int32_t *tokens) {
+    const ref_model *m = p->m;
+    const int n = m->n_layer * m->n_own;
+    double *own = ref_new_doubles((size_t)p->T * (size_t)n);
+    if (!n) return own;
+    ref_apply_linear(own, x, m->own_model_proj, p->T, n, m->D);
+    for (int i = 0; i < p->T * n; i++) own[i] /= sqrt(m->D);
+    ref_apply_norm(m, own, own, m->own_model_norm, p->T * m->n_layer, m->n_own, 1);
+    for (int t = 0; t < p->T; t++)
+        for (int i = 0; i < n; i++) {
+            const size_t at = (size_t)t * (size_t)n + (size_t)i;
+            const double token = (double)m->own_embd[(size_t)tokens[t] * (size_t)n + (size_t)i];
+            own[at] = (own[at] + token * sqrt(m->n_own)) / sqrt(2);
+        }
+    return own;
+}
 
 static void embed(const ref_pass *p, double *x, const int32_t *tokens) {
     const ref_model *m = p->m;
@@ -110,13 +155,15 @@ ref_run *ref_forward_frozen(const ref_model *m, const int32_t *tokens, int T, co
     ref_run *run = calloc(1, sizeof *run);
     if (!run || m->n_layer > REF_MAX_LAYERS || n_edits > REF_MAX_EDITS) abort();
     ref_others_need(m, tokens, T, edits, n_edits);
-    const ref_pass p = {m, run, source, frozen, edits, n_edits, T, NULL};
+    ref_pass p = {m, run, source, frozen, edits, n_edits, T, NULL, NULL};
     double *x = ref_new_doubles((size_t)T * (size_t)m->D);
     run->model = m;
     run->T = T;
     embed(&p, x, tokens);
+    p.own = embed_own(&p, x, tokens);
     for (int il = 0; il < m->n_layer; il++) layer(&p, il, x);
     predict(&p, x);
+    free(p.own);
     free(x);
     return run;
 }
@@ -127,6 +174,7 @@ void ref_run_free(ref_run *run) {
         for (int il = 0; il < REF_MAX_LAYERS; il++) {
             free(run->site[s][il]);
             free(run->seen[s][il]);
+            if (s < 2) free(run->early[s][il]);
         }
     free(run);
 }

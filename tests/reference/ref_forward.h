@@ -21,9 +21,10 @@ typedef struct ref_run {
     int T;
     double *site[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* what has no layer under 0 */
     double *seen[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* of k, v and k_rot */
-    uint64_t selected[REF_MAX_EDITS];             /* per edit: elements its selector covers */
-    uint64_t changed[REF_MAX_EDITS];              /* of which got another value (as floats) */
-    uint64_t rounded[REF_MAX_EDITS];              /* within rounding of the old value */
+    double *early[2][REF_MAX_LAYERS]; /* of k_rot and v: seen without edits by query, or NULL */
+    uint64_t selected[REF_MAX_EDITS]; /* per edit: elements its selector covers */
+    uint64_t changed[REF_MAX_EDITS];  /* of which got another value (as floats) */
+    uint64_t rounded[REF_MAX_EDITS];  /* within rounding of the old value */
 } ref_run;
 
 /* source: the run that patch takes values from, or NULL. */

@@ -44,6 +44,16 @@ static int key_int(const source_file *f, const char *rest, int fallback) {
     return id < 0 ? fallback : (int)gguf_get_val_u32(f->gguf, id);
 }
 
+/* Of a layer: an element of an array, or the one number for all. */
+static int key_of_layer(const source_file *f, const char *rest, int fallback) {
+    const int64_t id = find_key(f, rest);
+    if (id < 0) return fallback;
+    if (gguf_get_kv_type(f->gguf, id) != GGUF_TYPE_ARRAY) return (int)gguf_get_val_u32(f->gguf, id);
+    const enum gguf_type type = gguf_get_arr_type(f->gguf, id);
+    const void *data = gguf_get_arr_data(f->gguf, id);
+    return type == GGUF_TYPE_BOOL ? ((const int8_t *)data)[f->il] : ((const int32_t *)data)[f->il];
+}
+
 static double key_double(const source_file *f, const char *rest, double fallback) {
     const int64_t id = find_key(f, rest);
     return id < 0 ? fallback : (double)gguf_get_val_f32(f->gguf, id);
@@ -93,10 +103,14 @@ static ref_norm load_norm(source_file *f, const char *name, int n) {
                       load_in_layer(f, name, "bias", (size_t)n)};
 }
 
-static ref_norm bare_norm(source_file *f) {
-    const ref_norm norm = {new_array(f->model, (size_t)f->model->D), NULL};
-    for (int i = 0; i < f->model->D; i++) norm.weight[i] = 1;
+static ref_norm ones(source_file *f, int n) {
+    const ref_norm norm = {new_array(f->model, (size_t)n), NULL};
+    for (int i = 0; i < n; i++) norm.weight[i] = 1;
     return norm;
+}
+
+static ref_norm bare_norm(source_file *f) {
+    return ones(f, f->model->D);
 }
 
 static ref_norm need_norm(source_file *f, const char *name) {
@@ -153,8 +167,11 @@ static int load_fused_heads(source_file *f, ref_layer *l) {
 static void load_heads(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
     l->q = need_linear(f, "attn_q", 1, m->H * m->d, m->D);
+    if (l->kv_layer != f->il) return;
     l->k = need_linear(f, "attn_k", 1, m->G * m->d, m->D);
-    l->v = need_linear(f, "attn_v", 1, m->G * m->d, m->D);
+    l->v = load_linear(f, "attn_v", 1, m->G * m->d, m->D);
+    if (!l->v.w && m->family->bare_values) l->v = l->k; /* values are made as keys are */
+    if (!l->v.w) give_up("missing", "attn_v");
     if (m->family->pairs != REF_REORDERED) return;
     unpair(m, l->q.w, m->H, m->D);
     unpair(m, l->k.w, m->G, m->D);
@@ -225,6 +242,24 @@ static void load_experts(source_file *f, ref_layer *l) {
     l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
+static double softplus(double x) {
+    return log1p(exp(x));
+}
+
+/* Number il of a list of floats; its name has no family before it. */
+static double listed(const source_file *f, const char *name) {
+    const int64_t id = gguf_find_key(f->gguf, name);
+    if (id < 0) give_up("missing", name);
+    return (double)((const float *)gguf_get_arr_data(f->gguf, id))[f->il];
+}
+
+static void read_xielu(const source_file *f, ref_layer *l) {
+    l->xielu[2] = listed(f, "xielu.beta");
+    l->xielu[0] = softplus(listed(f, "xielu.alpha_p"));
+    l->xielu[1] = l->xielu[2] + softplus(listed(f, "xielu.alpha_n"));
+    l->xielu[3] = listed(f, "xielu.eps");
+}
+
 /* Layers with a window may be listed. */
 static int has_window(const source_file *f) {
     const int every = f->model->family->full_every;
@@ -242,19 +277,81 @@ static int has_experts(const source_file *f) {
     return f->model->n_expert && f->il >= first && (every == 0 || (f->il + 1) % every == 0);
 }
 
-static void load_layer(source_file *f, int window) {
+/* How many keys layers with a window see; 0: none has one. */
+static int window_width(const source_file *f) {
+    const ref_family *family = f->model->family;
+    if (family->chunked) return key_int(f, "attention.chunk_size", 8192);
+    if (family->windows_in_layers && !key_flag(f, "attention.sliding_window_used",
+                                               f->model->n_layer == family->windows_in_layers))
+        return 0;
+    return key_int(f, "attention.sliding_window", 0);
+}
+
+/* As the file says of each layer, or as the family has it. */
+static int window_of(const source_file *f, int window) {
+    if (!has_window(f)) return 0;
+    return f->model->family->half_windows ? window / 2 + 1 : window;
+}
+
+/* The last layers may use the keys and values of the last one before them with a window, or without. */
+static int kv_layer_of(source_file *f, int window) {
+    const int own = f->il, n = f->model->n_layer - key_int(f, "attention.shared_kv_layers", 0);
+    const int slides = window_of(f, window) > 0;
+    if (own < n) return own;
+    int from = own;
+    for (f->il = 0; f->il < n; f->il++)
+        if ((window_of(f, window) > 0) == slides) from = f->il;
+    f->il = own;
+    return from;
+}
+
+static void read_layer_shape(source_file *f, ref_layer *l, int window) {
+    ref_model *m = f->model;
+    ref_shape_of_layer *s = &l->shape;
+    s->H = key_of_layer(f, "attention.head_count", 1);
+    s->G = key_of_layer(f, "attention.head_count_kv", s->H);
+    s->d = key_of_layer(f, "attention.key_length", m->D / s->H);
+    s->turned = key_of_layer(f, "rope.dimension_count", s->d);
+    if (window_of(f, window)) {
+        s->d = key_of_layer(f, "attention.key_length_swa", s->d);
+        s->turned = key_of_layer(f, "rope.dimension_count_swa", s->turned);
+    }
+    s->F = key_of_layer(f, "feed_forward_length", 0);
+    l->kv_layer = kv_layer_of(f, window);
+}
+
+static void load_own(source_file *f, ref_layer *l) {
     const ref_model *m = f->model;
+    l->scale = load_in_layer(f, "layer_output_scale", "weight", 1);
+    if (!m->n_own) return;
+    l->own_gate = need_linear(f, "inp_gate", 1, m->n_own, m->D);
+    l->own_proj = need_linear(f, "proj", 1, m->D, m->n_own);
+    l->own_norm = load_norm(f, "post_norm", m->D);
+}
+
+static void load_layer(source_file *f, int window) {
+    ref_model *whole = f->model, own = ref_in_layer(whole, f->il), *m = &own;
     const ref_family *family = m->family;
     ref_layer *l = &m->layers[f->il];
+    f->model = m;
     const int nth = f->il + 1;
     load_norms(f, l);
     load_attention(f, l);
     has_experts(f) ? load_experts(f, l) : load_feed_forward(f, l);
-    if (has_window(f)) l->window = family->half_windows ? window / 2 + 1 : window;
+    l->window = window_of(f, window);
+    load_own(f, l);
     const int own_rope = family->local_base || family->unscaled_windows;
-    l->rope = own_rope && l->window ? &m->local_rope : &m->rope;
+    l->rope = own_rope && l->window ? &whole->local_rope : &whole->rope;
     if (family->pairs == REF_NO_TURNING) l->rope = NULL;
+    if (family->turned_in_windows && window && !l->window) l->rope = NULL;
+    if (family->activation == REF_XIELU) read_xielu(f, l);
     if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
+    if (family->bare_head_norms && l->rope &&
+        key_flag(f, "attention.head_norms", m->n_expert != 128))
+        l->q_norm = l->k_norm = ones(f, m->d);
+    whole->n_memory = m->n_memory;
+    memcpy((void *)whole->memory, (void *)m->memory, sizeof m->memory);
+    f->model = whole;
 }
 
 /* ---- the whole ---- */
@@ -272,24 +369,42 @@ static ref_activation read_activation(const source_file *f, ref_activation usual
     return usual;
 }
 
+static int least(int a, int b) {
+    return a && a < b ? a : b; /* a is 0 at first */
+}
+
+static void read_layer_shapes(source_file *f) {
+    ref_model *m = f->model;
+    m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
+    if (!m->layers) give_up("out of memory", "model");
+    for (f->il = 0; f->il < m->n_layer; f->il++) {
+        ref_layer *l = &m->layers[f->il];
+        read_layer_shape(f, l, window_width(f));
+        m->H = least(m->H, l->shape.H);
+        m->G = least(m->G, l->shape.G);
+        m->d = least(m->d, l->shape.d);
+        m->F = least(m->F, l->shape.F);
+    }
+    m->turned = key_int(f, "rope.dimension_count", m->layers[0].shape.turned);
+    f->il = 0;
+}
+
 static void read_shape(source_file *f) {
     ref_model *m = f->model;
     m->n_layer = key_int(f, "block_count", 0);
     m->D = key_int(f, "embedding_length", 0);
-    m->H = key_int(f, "attention.head_count", 1);
-    m->G = key_int(f, "attention.head_count_kv", m->H);
-    m->d = key_int(f, "attention.key_length", m->D / m->H);
     m->n_expert = key_int(f, "expert_count", 0);
     m->n_expert_used = key_int(f, "expert_used_count", 0);
-    m->F = key_int(f, "feed_forward_length", 0);
+    m->n_own = key_int(f, "embedding_length_per_layer_input", 0);
+    read_layer_shapes(f);
     m->f = key_int(f, "expert_feed_forward_length", m->F);
-    m->n_shared = key_int(f, "expert_shared_count", 0) * m->f;
+    m->n_shared = key_int(f, "expert_shared_count", m->family->shares_input) * m->f;
     m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->n_shared ? m->n_shared : m->F);
     m->n_group = key_int(f, "expert_group_count", 0);
     m->n_group_used = key_int(f, "expert_group_used_count", 0);
+    m->jitter = key_double(f, "expert_jitter", 0.01);
     m->share_factor = key_double(f, "expert_weights_scale", 1);
     m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
-    m->turned = key_int(f, "rope.dimension_count", m->d);
     m->bare_norms = !key_flag(f, "norm_weights", !m->family->bare_norms);
     m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
@@ -302,7 +417,7 @@ static void read_factors(source_file *f) {
                                  family->norm == REF_LAYER ? "attention.layer_norm_epsilon"
                                                            : "attention.layer_norm_rms_epsilon",
                                  0);
-    m->score_scale = key_double(f, "attention.scale", 1 / sqrt(m->d));
+    m->score_scale = key_double(f, "attention.scale", family->unscaled ? 1 : 1 / sqrt(m->d));
     m->score_cap = key_double(f, "attn_logit_softcapping", 0);
     m->last_slope = key_double(f, "attention.max_alibi_bias", family->last_slope);
     m->head_limit = key_double(f, "attention.clamp_kqv", 0);
@@ -329,6 +444,11 @@ static void read_rope(source_file *f) {
     r->whole_pairs = key_flag(f, "rope.scaling.yarn_truncate", 1);
     r->yarn = type >= 0 && strcmp(gguf_get_val_str(f->gguf, type), "yarn") == 0;
     r->size = r->yarn ? 1 + 0.1 * log(r->factor) : key_double(f, "rope.scaling.attn_factor", 1);
+    if (m->family->yarn_log)
+        r->size /= 1 + 0.1 * key_double(f, "rope.scaling.yarn_log_multiplier", 0) * log(r->factor);
+    const int always = m->family->tempers_unturned;
+    m->temperature = key_double(f, "attention.temperature_scale", always ? 0.1 : 0);
+    m->temperature_step = key_int(f, "attention.temperature_length", always ? 8192 : r->context);
     r->divisor = load(f, "rope_freqs.weight", pairs);
     if (!r->divisor) r->divisor = load(f, "rope_factors_short.weight", pairs);
     r->long_divisor = load(f, "rope_factors_long.weight", pairs);
@@ -345,6 +465,10 @@ static void read_ends(source_file *f) {
     m->token_embd = load(f, "token_embd.weight", table);
     m->position_embd = load(f, "position_embd.weight", context * (size_t)m->D);
     if (types) m->token_type = load(f, "token_types.weight", (size_t)ggml_nelements(types));
+    const int own = m->n_own * m->n_layer;
+    m->own_embd = load(f, "per_layer_token_embd.weight", (size_t)m->V * (size_t)own);
+    m->own_model_proj.w = load(f, "per_layer_model_proj.weight", (size_t)own * (size_t)m->D);
+    m->own_model_norm.weight = load(f, "per_layer_proj_norm.weight", (size_t)m->n_own);
     m->embd_norm = load_end_norm(f, "token_embd_norm");
     m->output_norm = m->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
     if (m->family->encoder) return;
@@ -361,10 +485,18 @@ static void read_model(source_file *f) {
     read_factors(f);
     read_rope(f);
     read_ends(f);
-    m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
-    if (!m->layers) give_up("out of memory", "model");
-    for (f->il = 0; f->il < m->n_layer; f->il++)
-        load_layer(f, key_int(f, "attention.sliding_window", 0));
+    for (f->il = 0; f->il < m->n_layer; f->il++) load_layer(f, window_width(f));
+}
+
+ref_model ref_in_layer(const ref_model *m, int layer) {
+    ref_model own = *m;
+    const ref_shape_of_layer *s = &m->layers[layer].shape;
+    own.H = s->H;
+    own.G = s->G;
+    own.d = s->d;
+    own.turned = s->turned;
+    own.F = s->F;
+    return own;
 }
 
 ref_model *ref_model_load(const char *path) {

@@ -36,7 +36,15 @@ typedef struct ref_rope {
     float *long_divisor; /* for prompts longer than the original context, or NULL */
 } ref_rope;
 
+/* What layers may differ in: query heads, key/value heads, head width, channels of it that turn, and
+ * feed-forward width. */
+typedef struct ref_shape_of_layer {
+    int H, G, d, turned, F;
+} ref_shape_of_layer;
+
 typedef struct ref_layer {
+    ref_shape_of_layer shape;
+    int kv_layer; /* whose keys and values its queries see; others than its own: it has none */
     ref_norm attn_before, attn_after, attn_sum;
     ref_norm ffn_before, ffn_after, ffn_sum;
     ref_linear q, k, v, o;   /* [H d][D] [G d][D] [G d][D] [D][H d] */
@@ -48,19 +56,29 @@ typedef struct ref_layer {
     ref_linear up, down; /* [F][D] [D][F] */
     ref_linear shared_router; /* [1][D]: how open the gate of the shared expert is */
     ref_linear shared_gate, shared_up,
-        shared_down;      /* of the expert that every token has, or none */
+        shared_down; /* of the expert that every token has, or none */
+    float *scale;    /* [1]: the layer's output is multiplied by it; NULL: it is not */
+    ref_linear own_gate, own_proj; /* [p][D] [D][p]; no weight: no embeddings of its own */
+    ref_norm own_norm;
+    double xielu
+        [4]; /* p, n, beta, eps: x > 0: p x² + beta x; else n (e^min(x, eps) - 1 - x) + beta x */
     int window;           /* keys a query sees, itself included; 0 = all */
     const ref_rope *rope; /* NULL: does not turn */
 } ref_layer;
 
 typedef struct ref_model {
     const ref_family *family;
-    int n_layer, D, H, G, d, F, V;
+    int n_layer, D, V;
+    int H, G, d, F; /* the least of all layers; see ref_in_layer */
+    int n_own;      /* p, width of the embeddings that layers have of their own; 0: none */
     int n_expert, n_expert_used, n_shared; /* n_shared: width of the shared expert */
     int keeps_shares;
     int n_group, n_group_used; /* of experts; 0 or 1: none */
     int f;                     /* feed-forward width of one expert */
     double share_factor;       /* of all experts' shares */
+    double jitter;             /* of the sparse mixer */
+    double temperature; /* queries are multiplied by 1 + this · ln(1 + floor(position / step)) */
+    int temperature_step;
     int parallel;
     int bare_norms; /* norms of the residual stream have no weights: ones */
     ref_activation activation;
@@ -76,7 +94,10 @@ typedef struct ref_model {
     float *position_embd; /* [context][D] or NULL */
     float *token_type;    /* [D] of the first type, or NULL */
     ref_norm embd_norm, output_norm;
-    ref_linear output; /* [V][D]; no weight: no logits */
+    float *own_embd;           /* [V][n_layer p] */
+    ref_linear own_model_proj; /* [n_layer p][D] */
+    ref_norm own_model_norm;   /* [p] */
+    ref_linear output;         /* [V][D]; no weight: no logits */
     ref_layer *layers;
     struct ref_others *others; /* of the prompt that was last asked for: ref_other.h */
     void *memory[1024];        /* every array, for freeing */
@@ -87,5 +108,7 @@ typedef struct ref_model {
  * their models first. */
 ref_model *ref_model_load(const char *path);
 void ref_model_free(ref_model *model);
+/* The model with the numbers of a layer as its own; it owns nothing. */
+ref_model ref_in_layer(const ref_model *model, int layer);
 
 #endif

@@ -104,9 +104,10 @@ void ref_others_need(const ref_model *m, const int32_t *tokens, int T, const ref
 
 /* ---- values ---- */
 
-static double value_in(const ref_run *run, qkv_site site, int layer, int n_head, int head, int row,
-                       int col) {
-    const ref_view v = ref_view_of(run->model, site, run->T, run->site[site][layer]);
+/* m: as the layer has it. */
+static double value_in(const ref_model *m, const ref_run *run, qkv_site site, int layer, int n_head,
+                       int head, int row, int col) {
+    const ref_view v = ref_view_of(m, site, run->T, run->site[site][layer]);
     return *ref_at(&v, head * v.n_head / n_head, row, col);
 }
 
@@ -117,7 +118,7 @@ static double mean_of_set(const ref_pass *p, const ref_edit *e, int layer, int n
         const ref_run *run = p->m->others->set[i];
         for (int t = 0; t < run->T; t++) {
             if (e->op == REF_MEAN_POSITION && t != row) continue;
-            sum += value_in(run, e->site, layer, n_head, head, t, col);
+            sum += value_in(p->m, run, e->site, layer, n_head, head, t, col);
             n++;
         }
     }
@@ -128,9 +129,10 @@ double ref_other_value(const ref_pass *p, const ref_edit *e, int layer, int n_he
                        int row, int col) {
     const ref_others *others = p->m->others;
     if (e->op == REF_RESAMPLE)
-        return value_in(others->begins[draw(p->m, e, others->tokens, p->T)], e->site, layer, n_head,
-                        head, row, col);
+        return value_in(p->m, others->begins[draw(p->m, e, others->tokens, p->T)], e->site, layer,
+                        n_head, head, row, col);
     if (e->op == REF_PATCH_FAR)
-        return value_in(others->set[REF_FAR], e->site, layer, n_head, head, row + REF_SHIFT, col);
+        return value_in(p->m, others->set[REF_FAR], e->site, layer, n_head, head, row + REF_SHIFT,
+                        col);
     return mean_of_set(p, e, layer, n_head, head, row, col);
 }

@@ -16,6 +16,7 @@ typedef struct ref_pass {
     size_t n_edits;
     int T;
     const double *moved; /* scores of queries as they stand in a small cache, of the layer */
+    double *own;         /* [T][n_layer][p]: the embeddings that layers have of their own */
 } ref_pass;
 
 /* Zeroes; freed with free. */
@@ -49,5 +50,6 @@ double ref_capped(double x, double cap);
 /* What a block gives, both [T][D]: attention from the layer's input, the other from its normalised one. */
 void ref_attention(const ref_pass *p, int layer, double *out, const double *x);
 void ref_feed_forward(const ref_pass *p, int layer, double *out, const double *x);
+double ref_activated(ref_activation kind, double x);
 
 #endif

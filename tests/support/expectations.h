@@ -20,6 +20,7 @@ enum {
  * merging: whoever adds a family changes its own line alone. */
 /* clang-format off */
 #define VECTOR_LIST(X)                                                                             \
+    X(apertus, HAS_GGUF | GENERATES)                                                               \
     X(arcee, HAS_GGUF | GENERATES)                                                                 \
     X(bert, HAS_GGUF)                                                                              \
     X(bloom, HAS_GGUF | GENERATES)                                                                 \
@@ -29,11 +30,14 @@ enum {
     X(distilbert, HAS_GGUF)                                                                        \
     X(ernie4_5, HAS_GGUF | GENERATES)                                                              \
     X(eurobert, HAS_GGUF)                                                                          \
+    X(exaone4, HAS_GGUF | GENERATES)                                                               \
     X(falcon, HAS_GGUF | GENERATES)                                                                \
     X(falcon_mqa, HAS_GGUF | GENERATES)                                                            \
     X(gemma, HAS_GGUF | GENERATES)                                                                 \
     X(gemma2, HAS_GGUF | GENERATES)                                                                \
     X(gemma3, HAS_GGUF | GENERATES)                                                                \
+    X(gemma4, HAS_GGUF | GENERATES)                                                                \
+    X(gemma4_e, HAS_GGUF | GENERATES)                                                              \
     X(glm4, HAS_GGUF | GENERATES)                                                                  \
     X(glm4_moe, HAS_GGUF | GENERATES)                                                              \
     X(gpt2, HAS_GGUF | GENERATES)                                                                  \
@@ -46,10 +50,14 @@ enum {
     X(gptj, GENERATES)                                                                             \
     X(granite, HAS_GGUF | GENERATES)                                                               \
     X(granitemoe, HAS_GGUF | GENERATES)                                                            \
+    X(hunyuan_v1_dense, HAS_GGUF | GENERATES)                                                      \
     X(llama, HAS_GGUF | GENERATES)                                                                 \
     X(llama3_rope, HAS_GGUF | GENERATES)                                                           \
+    X(llama4, HAS_GGUF | GENERATES)                                                                \
+    X(llama4_nonorm, GENERATES)                                                                    \
     X(llama_gqa, HAS_GGUF | GENERATES)                                                             \
     X(minimax_m2, HAS_GGUF | GENERATES)                                                            \
+    X(ministral3, HAS_GGUF | GENERATES)                                                            \
     X(mistral, HAS_GGUF | GENERATES)                                                               \
     X(mixtral, HAS_GGUF | GENERATES)                                                               \
     X(modernbert, HAS_GGUF)                                                                        \
@@ -63,6 +71,7 @@ enum {
     X(persimmon, GENERATES)                                                                        \
     X(phi, HAS_GGUF | GENERATES)                                                                   \
     X(phi3, HAS_GGUF | GENERATES)                                                                  \
+    X(phimoe, GENERATES)                                                                           \
     X(qwen2, HAS_GGUF | GENERATES)                                                                 \
     X(qwen2_moe, HAS_GGUF | GENERATES)                                                             \
     X(qwen3, HAS_GGUF | GENERATES)                                                                 \

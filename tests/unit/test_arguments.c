@@ -405,6 +405,7 @@ static void test_measure(void **state) {
     REFUSED(qkv_measure_pattern(it.measure, NULL, values, &err));
     REFUSED(qkv_measure_pattern(it.measure, &pattern, NULL, &err));
     pattern.window = -1;
+    pattern.bidirectional = 1;
     REFUSED(qkv_measure_pattern(it.measure, &pattern, values, &err));
     pattern = (qkv_pattern){.size = sizeof pattern, .n_tokens = 1};
     REFUSED(qkv_measure_pattern(it.measure, &pattern, values, &err));

@@ -284,21 +284,53 @@ static void check_head(const ref_model *m, qkv_circuit_kind kind, const qkv_circ
     free(w);
 }
 
+/* Layers with the shape of the first, which circuits are computed of together: their number, and a list. */
+static int alike_layers(const ref_model *m, int *layers, char text[64]) {
+    const ref_shape_of_layer *first = &m->layers[0].shape;
+    int n = 0;
+    text[0] = '\0';
+    for (int il = 0; il < m->n_layer; il++) {
+        const ref_shape_of_layer *s = &m->layers[il].shape;
+        if (s->H != first->H || s->G != first->G || s->d != first->d ||
+            m->layers[il].kv_layer != il)
+            continue;
+        snprintf(text + strlen(text), 64 - strlen(text), "%s%d", n ? "," : "", il);
+        layers[n++] = il;
+    }
+    return n;
+}
+
+/* Without a choice the layers of a model must have one shape. */
+static void check_refusal(engine *e, const ref_model *m) {
+    int layers[EXPECT_MAX_LAYERS];
+    char text[64];
+    qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
+    qkv_circuits *circuits = NULL;
+    if (alike_layers(m, layers, text) == m->n_layer) return;
+    assert_int_equal(qkv_circuits_new(&circuits, e->session, QKV_CIRCUIT_OV, &how, &err),
+                     QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "`layers`"));
+}
+
 static void check_kind(engine *e, const ref_model *m, qkv_circuit_kind kind, int fold) {
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
     qkv_circuits *circuits = NULL;
     qkv_circuit c = QKV_CIRCUIT_INIT;
+    int layers[EXPECT_MAX_LAYERS];
+    char text[64];
+    const int n_layers = alike_layers(m, layers, text);
     size_t n = 0;
     how.raw = !fold;
+    how.layers = text;
     expect_ok(qkv_circuits_new(&circuits, e->session, kind, &how, &err), &err, "circuits");
     for (; qkv_circuits_get(circuits, n, &c); n++) {
-        assert_int_equal(c.layer, n / (size_t)m->H);
+        assert_int_equal(c.layer, layers[n / (size_t)m->H]);
         assert_int_equal(c.head, n % (size_t)m->H);
         /* V x V matrices take their time. */
         if (c.head == (fold ? c.layer % m->H : 0) && (fold || !c.layer))
             check_head(m, kind, &c, fold);
     }
-    assert_int_equal(n, m->n_layer * m->H);
+    assert_int_equal(n, n_layers * m->H);
     qkv_circuits_free(circuits);
 }
 
@@ -336,7 +368,11 @@ static void check_pair(const ref_model *m, const qkv_composition *c, size_t late
 static void check_composition(engine *e, const ref_model *m, int fold) {
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
     qkv_composition *c = NULL;
+    int layers[EXPECT_MAX_LAYERS];
+    char text[64];
+    const int n_layers = alike_layers(m, layers, text);
     how.raw = !fold;
+    how.layers = text;
     how.heads = "0,2-3";
     if (m->family->place == REF_ON_SUM) {
         assert_int_equal(qkv_composition_new(&c, e->session, &how, &err), QKV_ERR_UNSUPPORTED);
@@ -344,7 +380,7 @@ static void check_composition(engine *e, const ref_model *m, int fold) {
         return;
     }
     expect_ok(qkv_composition_new(&c, e->session, &how, &err), &err, "composition");
-    const size_t n = (size_t)m->n_layer * 3;
+    const size_t n = (size_t)n_layers * 3;
     assert_false(qkv_composition_head(c, n, NULL, NULL));
     for (size_t i = 0; i < n; i += 2) {
         for (size_t j = 0; j < n; j++) check_pair(m, c, i, j, fold);
@@ -360,11 +396,13 @@ static void check_family(const char *name) {
     assert_true(expectations_open(&x, QKV_TEST_SOURCE_DIR "/vectors", name, "model.gguf"));
     ref_model *m = ref_model_load(x.model);
     engine_open(&e, x.model, strcmp(name, "gpt2") == 0 ? 2 : 1);
+    const ref_model first = ref_in_layer(m, 0);
     for (int fold = 0; fold < 2; fold++) {
-        check_kind(&e, m, QKV_CIRCUIT_OV, fold);
-        check_kind(&e, m, QKV_CIRCUIT_QK, fold);
-        check_composition(&e, m, fold);
+        check_kind(&e, &first, QKV_CIRCUIT_OV, fold);
+        check_kind(&e, &first, QKV_CIRCUIT_QK, fold);
+        check_composition(&e, &first, fold);
     }
+    check_refusal(&e, m);
     engine_close(&e);
     ref_model_free(m);
     expectations_close(&x);

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "model/model.h"
+#include "run/run.h"
 #include "support/compare.h"
 #include "support/expectations.h"
 #include "support/judge.h"
@@ -94,7 +96,7 @@ static void check_place(family *f, qkv_site site, int layer) {
 static void check_every_place(family *f) {
     for (int site = 0; site < QKV_SITE_COUNT; site++)
         for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
-            if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
+            if (!ref_layer_has_site(f->j.ref, (qkv_site)site, layer)) continue;
             if (!ref_has_layer((qkv_site)site) && layer > 0) continue;
             check_place(f, (qkv_site)site, layer);
         }
@@ -137,6 +139,7 @@ static void check_freezes(family *f, int turn) {
         if (ref_refuses(f->j.ref, &edits[n][1])) edits[n][1].head_kind = 0;
         if ((s + turn) % 4 == 1) edits[n][1].rows = (ref_range){2, T};
         if ((s + turn) % 4 == 2 && !ref_is_map(site)) edits[n][1].channels = (ref_range){0, 3};
+        if (ref_refuses(f->j.ref, &edits[n][1])) edits[n][1].channels = (ref_range){0, 0};
         for (int i = 0; i < 2; i++) {
             char one[REF_TEXT_SIZE];
             ref_edit_text(&edits[n][i], one, sizeof one);
@@ -270,6 +273,74 @@ static void other_routers(void **state) {
     check_family(keyed_model(vector_model("glm4_moe"), &shares, 1), 1);
 }
 
+/* Queries in a small cache would have to be turned back before their norm. */
+static void norms_after_rope(void **state) {
+    (void)state;
+    judge j;
+    qkv_error err = {0};
+    qkv_plan *plan = NULL;
+    judge_open(&j, vector_model("hunyuan_v1_dense"), 1);
+    expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+    int status =
+        qkv_plan_add_variant(plan, "scores@*=mask:sink=1,recent=2,positions=cache", NULL, &err);
+    if (status == QKV_OK) {
+        qkv_result *result = NULL;
+        status = qkv_session_run(j.eng.session, &result, plan, &err);
+        qkv_result_free(result);
+    }
+    if (!strstr(err.message, "normalises queries after RoPE")) fail_msg("'%s'", err.message);
+    assert_int_equal(status, QKV_ERR_PLAN);
+    qkv_plan_free(plan);
+    /* and q is what q_rot is, unless it is edited in between */
+    const char *const both[] = {"q@1", "q_rot@1", NULL};
+    qkv_result *result = judge_run(&j, (const char *const[]){NULL}, both);
+    const qkv_tensor q = engine_tensor(result, 0, QKV_SITE_Q, 1),
+                     turned = engine_tensor(result, 0, QKV_SITE_Q_ROT, 1);
+    assert_true(same_bits(q.data, turned.data, tensor_count(&q)));
+    qkv_result_free(result);
+    judge_close(&j);
+}
+
+/* Chunks and temperatures that begin within a short prompt, and within blocks of a long one; files of llama.cpp
+ * cannot say so. */
+static void chunks_and_temperatures(void **state) {
+    (void)state;
+    static const model_key keys[] = {{"attention.chunk_size", MODEL_KEY_INT, 4},
+                                     {"attention.temperature_length", MODEL_KEY_INT, 2},
+                                     {"attention.temperature_scale", MODEL_KEY_FLOAT, 0.5},
+                                     {"interleave_moe_layer_step", MODEL_KEY_INT, 2}};
+    const char *path = keyed_model(vector_model("llama4"), keys, 4);
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    int64_t first = -1, end = -1;
+    check_family(path, 2);
+    expect_ok(qkv_model_open(&model, path, &err), &err, path);
+    assert_int_equal(qkv_model_window(model, 0), -4);
+    assert_int_equal(qkv_model_window(model, 3), 0);
+    assert_int_equal(qkv_model_get_info(model)->chunk, 4);
+    qkv_visible_keys(model, 1, 10, 7, &first, &end);
+    assert_int_equal(first, 4);
+    assert_int_equal(end, 8);
+    qkv_model_free(model);
+}
+
+/* A window in EXAONE 4's file, which llama.cpp reads only in models of 64 layers. */
+static void windows_of_exaone(void **state) {
+    (void)state;
+    static const model_key used = {"attention.sliding_window_used", MODEL_KEY_FLAG, 1};
+    check_family(keyed_model(vector_model("exaone4"), &used, 1), 1);
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_model_open(&model, vector_model("exaone4"), &err), &err, "exaone4");
+    assert_int_equal(qkv_model_window(model, 0), 0);
+    qkv_model_free(model);
+    expect_ok(qkv_model_open(&model, keyed_model(vector_model("exaone4"), &used, 1), &err), &err,
+              "exaone4");
+    assert_int_equal(qkv_model_window(model, 0), 6);
+    assert_int_equal(qkv_model_window(model, 3), 0);
+    qkv_model_free(model);
+}
+
 /* More experts than the groups that are used have. */
 static void groups_are_checked(void **state) {
     (void)state;
@@ -370,7 +441,10 @@ int main(void) {
                                        cmocka_unit_test(an_encoder_has_no_logits),
                                        cmocka_unit_test(experts_have_no_neurons),
                                        cmocka_unit_test(other_routers),
-                                       cmocka_unit_test(groups_are_checked)};
+                                       cmocka_unit_test(groups_are_checked),
+                                       cmocka_unit_test(norms_after_rope),
+                                       cmocka_unit_test(windows_of_exaone),
+                                       cmocka_unit_test(chunks_and_temperatures)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

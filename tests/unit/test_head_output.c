@@ -130,8 +130,9 @@ static void check_family(const char *name) {
     ref_model *m = ref_model_load(x.model);
     engine_open(&e, x.model, 1);
     for (int layer = 0; layer < m->n_layer; layer++) {
-        for (int head = 0; head < m->H; head++) check_head(&e, m, layer, head);
-        if (!m->layers[layer].attn_after.weight) check_sum(&e, m, &x.prompts[0], layer);
+        const ref_model own = ref_in_layer(m, layer);
+        for (int head = 0; head < own.H; head++) check_head(&e, &own, layer, head);
+        if (!m->layers[layer].attn_after.weight) check_sum(&e, &own, &x.prompts[0], layer);
     }
     engine_close(&e);
     ref_model_free(m);

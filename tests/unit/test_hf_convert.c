@@ -23,8 +23,15 @@
 #define VECTORS QKV_TEST_SOURCE_DIR "/vectors/"
 
 /* Keys that say what the converter leaves to a default, or cannot say. */
-static const char *const extra_keys[] = {".vocab_size", ".rope.dimension_count", ".rope.freq_base",
-                                         "llama.attention.sliding_window", NULL};
+static const char *const extra_keys[] = {".vocab_size",
+                                         ".rope.dimension_count",
+                                         ".rope.freq_base",
+                                         "llama.attention.sliding_window",
+                                         "exaone4.attention.sliding_window_used",
+                                         "llama4.attention.chunk_size",
+                                         "llama4.attention.temperature_scale",
+                                         "llama4.attention.temperature_length",
+                                         NULL};
 /* Keys of heads that are not converted, and of a norm that the model does not have. */
 static const char *const left_out[] = {".classifier.pooling_type", ".classifier.activation",
                                        "modern-bert.attention.layer_norm_rms_epsilon", NULL};

@@ -156,6 +156,12 @@ static const struct {
      .notice =
          "only the language part of Gemma3ForConditionalGeneration is used; tensors left out: 1 of "
          "vision_tower, 1 of image_newline"},
+    {"gemma4_e",
+     "Gemma4ForConditionalGeneration",
+     {"model_type", "rms_norm_eps", "rope_parameters", "tie_word_embeddings"},
+     rename_newer,
+     others,
+     .is_flat = 0},
     {"mistral",
      "Mistral3ForConditionalGeneration",
      {"architectures"},
@@ -260,11 +266,11 @@ static void expect_refused(const json_t *config, const char *words) {
 /* What is not the language part's, and not known to be another's, is not left out in silence. */
 static void refused_wrappers(void **state) {
     (void)state;
-    static const char *const strange[] = {"audio_tower.weight", NULL};
+    static const char *const strange[] = {"spoken_tower.weight", NULL};
     static const char *const more[] = {"language_model.model.layers.0.self_attn.twist", NULL};
     json_t *config = wrap_config("gemma3", "Gemma3ForConditionalGeneration", nothing);
     hf_directory_wrap_weights("gemma3", rename_older, strange);
-    expect_refused(config, "tensor audio_tower.weight is not part of");
+    expect_refused(config, "tensor spoken_tower.weight is not part of");
     hf_directory_wrap_weights("gemma3", rename_older, more);
     expect_refused(config, "layers.0.self_attn.twist is not part of");
     hf_directory_wrap_weights("gemma3", rename_astray, nothing);

@@ -81,6 +81,9 @@ static void test_masked_maps(void **state) {
     assert_int_equal(qkv_html_map_count(&map), 16);
     map.is_masked = 1;
     assert_int_equal(qkv_html_map_count(&map), 7);
+    map.window = -2; /* chunks: rows 0 and 2 see one key, 1 and 3 see two */
+    assert_int_equal(qkv_html_map_count(&map), 6);
+    assert_false(qkv_html_map_is_masked(&map)); /* 3 is in another chunk than its query */
     map.window = 1;
     assert_false(qkv_html_map_is_masked(&map));
     map.window = 0;

@@ -98,6 +98,17 @@ static double along(const ref_model *m, const double *direction, const float *x)
     return sum;
 }
 
+/* A stream that is multiplied on its way is not a sum of what was added to it. */
+static void check_no_parts(const engine *e, const ref_model *m, const qkv_result *result) {
+    const qkv_tensor z = engine_tensor(result, 0, QKV_SITE_Z, 0);
+    double *direction = calloc((size_t)m->D, sizeof *direction), heads[64], bias;
+    assert_non_null(direction);
+    assert_int_equal(qkv_unembed_heads(e->model, 0, z.data, direction, heads, &bias, &err),
+                     QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "not a sum of parts"));
+    free(direction);
+}
+
 static void check_parts(engine *e, const ref_model *m, const qkv_result *result, size_t last,
                         int token) {
     const qkv_tensor first = engine_tensor(result, 0, QKV_SITE_RESID_PRE, 0);
@@ -152,7 +163,8 @@ static void check_family(const char *name) {
             const qkv_tensor t = engine_tensor(result, 0, QKV_SITE_RESID_POST, layer);
             check_layer(&e, m, &t, layer);
         }
-        for (int token = 0; token < m->V; token += m->V / 5 + 1)
+        if (m->layers[0].scale) check_no_parts(&e, m, result);
+        for (int token = 0; !m->layers[0].scale && token < m->V; token += m->V / 5 + 1)
             check_parts(&e, m, result, prompt->n_tokens - 1, token);
         qkv_result_free(result);
     }

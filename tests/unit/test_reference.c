@@ -48,6 +48,24 @@ static const struct {
     {"q@0.h1=scale:0.5 + v@3.g0=scale:0", 2,
      {{Q, 1 << 0, 'h', 1 << 1, .op = REF_SCALE, .a = 0.5},
       {V, 1 << 3, 'g', 1 << 0, .op = REF_SCALE}}},
+    /* where layer 1 is not the one to edit */
+    {"q@0.h2=scale:0.5", 1, {{Q, 1 << 0, 'h', 1 << 2, .op = REF_SCALE, .a = 0.5}}},
+    {"q@0.h2=scale:1e-10", 1, {{Q, 1 << 0, 'h', 1 << 2, .op = REF_SCALE, .a = 1e-10}}},
+    {"k@0.h1=scale:1e-3", 1, {{K, 1 << 0, 'h', 1 << 1, .op = REF_SCALE, .a = 1e-3}}},
+    {"k@0.g0=scale:0.5", 1, {{K, 1 << 0, 'g', 1 << 0, .op = REF_SCALE, .a = 0.5}}},
+    {"v@0.h0=scale:0.5", 1, {{V, 1 << 0, 'h', 1 << 0, .op = REF_SCALE, .a = 0.5}}},
+    {"v@1.g0=scale:1e-3", 1, {{V, 1 << 1, 'g', 1 << 0, .op = REF_SCALE, .a = 1e-3}}},
+    {"q@0.h2=mean:head", 1, {{Q, 1 << 0, 'h', 1 << 2, .op = REF_MEAN_HEAD}}},
+    {"k@0.g0=mean:head", 1, {{K, 1 << 0, 'g', 1 << 0, .op = REF_MEAN_HEAD}}},
+    {"v@0.g0=mean:head", 1, {{V, 1 << 0, 'g', 1 << 0, .op = REF_MEAN_HEAD}}},
+    {"k@1.g0=mean:dim", 1, {{K, 1 << 1, 'g', 1 << 0, .op = REF_MEAN_DIM}}},
+    {"z@0.h3=scale:0", 1, {{QKV_SITE_Z, 1 << 0, 'h', 1 << 3, .op = REF_SCALE}}},
+    {"q@0.h0[0]=set:0.25", 1, {{Q, 1 << 0, 'h', 1 << 0, {0, 1}, .op = REF_SET, .a = 0.25}}},
+    {"q@0.h0[5]=set:0.25", 1, {{Q, 1 << 0, 'h', 1 << 0, {5, 6}, .op = REF_SET, .a = 0.25}}},
+    {"k@0.g0[0]=set:0.25", 1, {{K, 1 << 0, 'g', 1 << 0, {0, 1}, .op = REF_SET, .a = 0.25}}},
+    {"q@1.h1=scale:0.5 + v@2.g0=scale:0", 2,
+     {{Q, 1 << 1, 'h', 1 << 1, .op = REF_SCALE, .a = 0.5},
+      {V, 1 << 2, 'g', 1 << 0, .op = REF_SCALE}}},
 };
 /* clang-format on */
 
@@ -86,7 +104,8 @@ static void check_sites(const ref_model *m, const expectations *e, const expecte
             const qkv_site site = qkv_site_by_name(names[s]);
             file_tensor expected;
             if (!expected_site(e, prompt, names[s], il, &expected)) continue; /* test_vectors.c */
-            const size_t n = ref_site_count(m, site, (int)prompt->n_tokens);
+            const ref_model own = ref_in_layer(m, il);
+            const size_t n = ref_site_count(&own, site, (int)prompt->n_tokens);
             assert_int_equal(expected.count, n);
             const difference d = compare_to_doubles(expected.data, r->site[site][il], n);
             if (d.max > 2e-5 * d.scale) fail_msg("%s of layer %d: %g", names[s], il, d.max);

@@ -82,6 +82,7 @@ class Info(NamedTuple):
     has_logits: bool
     has_sink: bool
     notices: str
+    chunk: int
 
 
 _TRUTHS = ("tied_output", "causal", "has_logits", "has_sink")

@@ -7,7 +7,8 @@
  *
  * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d, U and Z
  * the same of values (G and H times their width), S = Q + K + U (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
- * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs, * any.
+ * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs,
+ * p a layer's own embedding, P = p times the number of layers, v the width of values, 1 one, * any.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
 #define QKV_MODEL_FAMILY_FAMILY_H
@@ -62,7 +63,12 @@
     X(SHARED_DOWN, "ffn_down_shexp.weight", "sD")                                                  \
     X(POST_FFN_NORM, "post_ffw_norm.weight", "D")                                                  \
     X(LAYER_OUT_NORM, "layer_output_norm.weight", "D")                                             \
-    X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")
+    X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")                                          \
+    X(V_NORM, "attn_v_norm.weight", "v")                                                           \
+    X(LAYER_SCALE, "layer_output_scale.weight", "1")                                               \
+    X(OWN_GATE, "inp_gate.weight", "Dp")                                                           \
+    X(OWN_PROJ, "proj.weight", "pD")                                                               \
+    X(OWN_NORM, "post_norm.weight", "D")
 
 #define QKV_MODEL_WEIGHT_LIST(X)                                                                   \
     X(TOKEN_EMBD, "token_embd.weight", "DV")                                                       \
@@ -76,7 +82,10 @@
     X(OUTPUT_BIAS, "output.bias", "V")                                                             \
     X(ROPE_FREQS, "rope_freqs.weight", "R")                                                        \
     X(ROPE_LONG, "rope_factors_long.weight", "R")                                                  \
-    X(ROPE_SHORT, "rope_factors_short.weight", "R")
+    X(ROPE_SHORT, "rope_factors_short.weight", "R")                                                \
+    X(OWN_EMBD, "per_layer_token_embd.weight", "PV")                                               \
+    X(OWN_MODEL_PROJ, "per_layer_model_proj.weight", "DP")                                         \
+    X(OWN_MODEL_NORM, "per_layer_proj_norm.weight", "p")
 
 #define QKV_WEIGHT_ENUM(slot, name, shape) QKV_LAYER_##slot,
 enum qkv_layer_weight { QKV_LAYER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_LAYER_WEIGHT_COUNT };
@@ -85,7 +94,10 @@ enum qkv_layer_weight { QKV_LAYER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_LAYER_WEIGHT_
 enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_COUNT };
 #undef QKV_WEIGHT_ENUM
 
-#define QKV_HAS(slot) (UINT64_C(1) << QKV_LAYER_##slot)
+/* A set of slots: there are more than 64. */
+__extension__ typedef unsigned __int128 qkv_slot_set;
+
+#define QKV_HAS(slot) ((qkv_slot_set)1 << QKV_LAYER_##slot)
 #define QKV_HAS_MODEL(slot) (UINT64_C(1) << QKV_MODEL_##slot)
 
 /* Sets that many families share. */
@@ -134,7 +146,8 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
     X(LINEAR_BIASES, "linear_biases")                                                              \
     X(NORM_WEIGHTS, "norm_weights")                                                                \
     X(HEAD_NORMS, "attention.head_norms")                                                          \
-    X(SHARED_KV, "attention.shared_kv_layers")
+    X(SHARED_KV, "attention.shared_kv_layers")                                                     \
+    X(OWN_EMBEDDINGS, "embedding_length_per_layer_input")
 
 #define QKV_KEY_ENUM(id, key) QKV_KEY_##id,
 enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };
@@ -155,6 +168,7 @@ typedef enum qkv_activation {
     QKV_ACT_GELU_ERF,
     QKV_ACT_RELU,
     QKV_ACT_RELU_SQUARED,
+    QKV_ACT_XIELU,         /* with numbers of each layer's own: qkv_xielu */
     QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
 } qkv_activation;
 
@@ -165,6 +179,12 @@ typedef enum qkv_router_kind {
     QKV_ROUTER_MIXER,
     QKV_ROUTER_COUNT
 } qkv_router_kind;
+
+/* Queries that come later in the text are multiplied by 1 + scale · ln(1 + floor((position + offset) / step)). */
+typedef struct qkv_temperature {
+    float scale; /* 0: they are not */
+    int32_t step, offset;
+} qkv_temperature;
 
 typedef enum qkv_mlp_kind {
     QKV_MLP_PLAIN,
@@ -213,10 +233,27 @@ typedef struct qkv_family {
      * file does not say it; 0: the base of the others. */
     int local_rope;
     float local_base;
+    int proportional_rope;   /* the divisors of a file are those of pairs that do not turn */
     float alibi_exponent;    /* of the last slope, where the file does not say it (hparams.c) */
     int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
+    int unscaled;            /* scores are not, unless the file says a factor */
+    int rope_in_windows;     /* where some layers have a window, the others do not turn */
+    int norm_after_rope;     /* queries and keys are normalised after RoPE, and edited after that */
     int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
     int logit_scale_divides; /* instead of multiplying */
+    /* Instead of windows, layers see chunks of the text: a query sees the keys of its own chunk, up to itself. So
+     * many keys to a chunk, where the key attention.chunk_size does not say it; 0: there are none. */
+    int chunk;
+    qkv_temperature temperature; /* of queries, where the file does not say it */
+    int temperature_unturned;    /* in layers that do not turn alone */
+    /* Norms of heads without weights, in layers that turn: unless the key attention.head_norms is false, or
+     * there are so many experts and no key. */
+    qkv_slot_set norms_without_weights;
+    int experts_without_norm;
+    /* A window counts in models of this many layers alone, as in llama.cpp, unless the key
+     * attention.sliding_window_used says so; 0: in all. */
+    int window_layers;
+    int yarn_log_divides; /* the key yarn_log_multiplier m: q and k are divided by 1 + 0.1 m ln(factor) */
     /* Models of this many layers scale scores by 1/sqrt(D/H) instead of 1/sqrt(d). */
     int width_scaled_layers;
     /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
@@ -227,9 +264,10 @@ typedef struct qkv_family {
     int router_on_input; /* experts' inputs are multiplied by their shares, not their outputs */
     int groups_by_best;  /* groups of experts count as much as their best one, not their best two */
     /* Norms that files have no weights of: they are bound to ones. */
-    uint64_t layer_ones, model_ones;
-    uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
-    uint64_t sequential_required;            /* where the block is not parallel */
+    qkv_slot_set layer_ones; /* sets of QKV_HAS(slot) */
+    uint64_t model_ones;
+    qkv_slot_set layer_required, layer_optional;
+    qkv_slot_set sequential_required;        /* where the block is not parallel */
     uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
     uint32_t keys;                           /* set of QKV_READS(id) */
     const qkv_slot_override *overrides;      /* ended by a slot of -1, or NULL */
@@ -239,6 +277,7 @@ typedef struct qkv_family {
 /* X(identifier): the object is qkv_family_IDENTIFIER, in family_IDENTIFIER.c */
 #define QKV_FAMILY_LIST(X)                                                                         \
     X(llama)                                                                                       \
+    X(llama4)                                                                                      \
     X(gpt2)                                                                                        \
     X(qwen2)                                                                                       \
     X(qwen2moe)                                                                                    \
@@ -247,6 +286,7 @@ typedef struct qkv_family {
     X(gemma)                                                                                       \
     X(gemma2)                                                                                      \
     X(gemma3)                                                                                      \
+    X(gemma4)                                                                                      \
     X(phi2)                                                                                        \
     X(phi3)                                                                                        \
     X(gptneox)                                                                                     \
@@ -276,6 +316,11 @@ typedef struct qkv_family {
     X(mpt)                                                                                         \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
+    X(mistral3)                                                                                    \
+    X(hunyuan_dense)                                                                               \
+    X(apertus)                                                                                     \
+    X(exaone4)                                                                                     \
+    X(phimoe)                                                                                      \
     X(bert)                                                                                        \
     X(modern_bert)                                                                                 \
     X(eurobert)                                                                                    \

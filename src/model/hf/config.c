@@ -121,6 +121,12 @@ void qkv_hf_set_text(qkv_hf_config *config, const char *key, const char *value) 
     gguf_set_val_str(config->meta, full_key(config, key, full), value);
 }
 
+void qkv_hf_set_layers(qkv_hf_config *config, const char *key, const int32_t *values) {
+    char full[128];
+    gguf_set_arr_data(config->meta, full_key(config, key, full), GGUF_TYPE_INT32, values,
+                      (size_t)config->n_layer);
+}
+
 /* ---- the family ---- */
 
 static int stands_for(const qkv_hf *hf, const char *architecture) {
@@ -292,6 +298,11 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
     config->n_head = n_head;
     config->n_kv_head = n_kv_head ? n_kv_head : n_head;
     config->head_dim = found ? head_dim : n_embd / n_head;
+    config->full_head_dim = config->head_dim;
+    if (config->family->proportional_rope)
+        found = qkv_hf_take_int(config, "global_head_dim", 1, MAX_HEAD_DIM, &config->full_head_dim,
+                                err);
+    if (found < 0) return found;
     if (n_layer > MAX_LAYERS || n_head > MAX_HEADS || config->n_kv_head > n_head ||
         n_head % config->n_kv_head != 0 || config->head_dim > MAX_HEAD_DIM)
         return qkv_fail(err, QKV_ERR_FORMAT,
@@ -455,10 +466,15 @@ static int has_window(const qkv_hf_config *config) {
     return config->hf->window && (!only || strcmp(only, config->architecture) == 0);
 }
 
-static int apply_settings(qkv_hf_config *config, qkv_error *err) {
+int qkv_hf_apply_settings(qkv_hf_config *config, const qkv_hf_setting *settings, qkv_error *err) {
     int status = QKV_OK;
-    for (const qkv_hf_setting *s = config->hf->settings; s && s->name && status == QKV_OK; s++)
+    for (const qkv_hf_setting *s = settings; s && s->name && status == QKV_OK; s++)
         status = apply_setting(config, s, err);
+    return status;
+}
+
+static int apply_settings(qkv_hf_config *config, qkv_error *err) {
+    int status = qkv_hf_apply_settings(config, config->hf->settings, err);
     if (status == QKV_OK && config->hf->configure) status = config->hf->configure(config, err);
     if (status == QKV_OK && has_window(config)) status = qkv_hf_window_read(config, err);
     return status;

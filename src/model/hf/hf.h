@@ -66,6 +66,8 @@ extern const qkv_maker_kind qkv_maker_first_rows, qkv_maker_second_rows;
 /* Every other column, from the first or the second one on, of [E, D, 2F], as [E, F, D]; of biases
  * [E, 2F], as [E, F]. */
 extern const qkv_maker_kind qkv_maker_even_columns, qkv_maker_odd_columns;
+/* The first or the second half of the columns of the same. */
+extern const qkv_maker_kind qkv_maker_first_columns, qkv_maker_second_columns;
 /* mxfp4.c: blocks and their scales; all rows, or every other one. */
 extern const qkv_maker_kind qkv_maker_mxfp4, qkv_maker_mxfp4_even, qkv_maker_mxfp4_odd;
 extern const qkv_maker_kind qkv_maker_values; /* numbers computed from the settings */
@@ -142,6 +144,9 @@ struct qkv_hf {
     const char *window_architecture; /* the only one that has a window; NULL: all */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
+    const qkv_hf_setting *rope_settings;          /* the same, within RoPE's */
+    /* Tensors of one number in each layer, and the list of them that a GGUF file has as a key; end with {NULL}. */
+    const qkv_hf_name *layer_numbers;
     const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
@@ -151,8 +156,11 @@ struct qkv_hf {
     int leaves_later_layers; /* layers past the last one predict further tokens, and are left out */
     int fixed_activation;    /* the class does not read its name */
     int yarn_is_longrope;    /* an old name */
-    int window;              /* set of qkv_hf_window; 0: there is none */
-    int writes_no_window;    /* the file says 0 where there is none */
+    int dynamic_has_alpha;   /* scaling of type dynamic multiplies the base by a power of alpha */
+    int longrope_has_magnitudes; /* longrope says what q and k are multiplied by: short_mscale, long_mscale */
+    int window;                  /* set of qkv_hf_window; 0: there is none */
+    int writes_no_window;     /* the file says 0 where there is none */
+    int last_sees_all;        /* the last layer has no window, whatever the config says */
     int writes_window_layers; /* the file lists them, also where they are as the family's rule says */
     /* What tables cannot say. */
     int (*configure)(qkv_hf_config *config, qkv_error *err);
@@ -178,6 +186,7 @@ struct qkv_hf_config {
     const qkv_family *family;
     const qkv_hf *hf;
     int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_ctx;
+    int64_t full_head_dim;                      /* head_dim of layers that see everything */
     int64_t first_position;                     /* the first that a token has */
     int tied;                                   /* 1, 0, or -1: not said */
     float *rope_freqs, *rope_long, *rope_short; /* divisors of the frequencies, or NULL */
@@ -225,6 +234,11 @@ void qkv_hf_set_int(qkv_hf_config *config, const char *key, int64_t value);
 void qkv_hf_set_float(qkv_hf_config *config, const char *key, double value);
 void qkv_hf_set_bool(qkv_hf_config *config, const char *key, int value);
 void qkv_hf_set_text(qkv_hf_config *config, const char *key, const char *value);
+/* A number for each layer. */
+void qkv_hf_set_layers(qkv_hf_config *config, const char *key, const int32_t *values);
+
+/* config.c: takes the settings of a table. */
+int qkv_hf_apply_settings(qkv_hf_config *config, const qkv_hf_setting *settings, qkv_error *err);
 
 /* rope_settings.c: base and scaling of RoPE. */
 int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err);

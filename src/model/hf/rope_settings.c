@@ -139,7 +139,7 @@ static double magnitude(double factor, double weight) {
 /* What q and k are multiplied by, where it is not what YaRN takes by itself. */
 static int write_yarn_attention(rope *r, double factor, qkv_error *err) {
     double given = 0, scale = 0, scale_all = 0;
-    const double usual = magnitude(factor, 1);
+    double usual = magnitude(factor, 1);
     const int has = qkv_hf_take_float(&r->scaling, "attention_factor", 1e-6, 1e6, &given, err);
     if (has < 0) return has;
     int found = qkv_hf_take_float(&r->scaling, "mscale", 0, 1e6, &scale, err);
@@ -149,6 +149,10 @@ static int write_yarn_attention(rope *r, double factor, qkv_error *err) {
     if (!has) given = usual;
     if (!has && scale != 0 && scale_all != 0)
         given = magnitude(factor, scale) / magnitude(factor, scale_all);
+    if (r->config->family->yarn_log_divides && scale_all != 0) {
+        qkv_hf_set_float(r->config, "rope.scaling.yarn_log_multiplier", scale_all);
+        usual /= 1 + 0.1 * scale_all * log(factor);
+    }
     if (given != usual) qkv_hf_set_float(r->config, "rope.scaling.attn_factor", given / usual);
     return QKV_OK;
 }
@@ -225,6 +229,20 @@ static int take_divisors(rope *r, const char *name, float **out, qkv_error *err)
     return status;
 }
 
+/* By the length of the prompt, short or long: two that are the same are known. */
+static int take_magnitudes(rope *r, double *attention, qkv_error *err) {
+    double is_short = 0, is_long = 0;
+    int found = qkv_hf_take_float(&r->scaling, "short_mscale", 1e-6, 1e6, &is_short, err);
+    if (found >= 0) found = qkv_hf_take_float(&r->scaling, "long_mscale", 1e-6, 1e6, &is_long, err);
+    if (found < 0) return found;
+    if (is_short != is_long)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: short_mscale and long_mscale are supported only where they are equal",
+                        r->config->path);
+    if (is_short != 0) *attention = is_short;
+    return QKV_OK;
+}
+
 static int write_longrope(rope *r, qkv_error *err) {
     int64_t original = 0;
     double given = 0;
@@ -244,6 +262,8 @@ static int write_longrope(rope *r, qkv_error *err) {
     found = qkv_hf_take_float(&r->scaling, "attention_factor", 1e-6, 1e6, &given, err);
     if (found < 0) return found;
     if (found) attention = given;
+    if (r->config->hf->longrope_has_magnitudes) found = take_magnitudes(r, &attention, err);
+    if (found < 0) return found;
     qkv_hf_set_int(r->config, "rope.scaling.original_context_length", original);
     qkv_hf_set_float(r->config, "rope.scaling.attn_factor", attention);
     return QKV_OK;
@@ -251,14 +271,22 @@ static int write_longrope(rope *r, qkv_error *err) {
 
 /* NTK scaling by the prompt's length begins beyond the context, where no prompt is taken. */
 static int write_dynamic(rope *r, qkv_error *err) {
-    double factor = 1;
-    return need_float(r, "factor", &factor, err);
+    double factor = 1, alpha = 0;
+    int found = need_float(r, "factor", &factor, err);
+    if (found != QKV_OK || !r->config->hf->dynamic_has_alpha) return found;
+    found = qkv_hf_take_float(&r->scaling, "alpha", 0, 1e12, &alpha, err);
+    if (found < 0 || alpha == 0) return found < 0 ? found : QKV_OK;
+    const double width = (double)r->config->head_dim;
+    qkv_hf_set_float(r->config, "rope.freq_base", r->base * pow(alpha, width / (width - 2)));
+    return QKV_OK;
 }
 
 static int write_nothing(rope *r, qkv_error *err) {
-    (void)r;
-    (void)err;
-    return QKV_OK;
+    if (!r->config->family->proportional_rope || r->part == 1) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                    "%s: RoPE on %g of the channels is supported for %s only where it is "
+                    "proportional",
+                    r->config->path, r->part, r->config->architecture);
 }
 
 /* M-RoPE turns by three positions, of time, height and width. Those of text are equal, which makes it plain
@@ -268,13 +296,29 @@ static void skip_sections(const rope *r) {
     json_object_del(r->scaling.settings, "mrope_interleaved");
 }
 
+/* Some of the pairs turn, by frequencies that are spread over the whole head; the others are divided by a
+ * number that stops them. */
+static int write_proportional(rope *r, qkv_error *err) {
+    const size_t n = (size_t)r->dims / 2, turned = (size_t)(r->part * (double)n);
+    if (!r->config->family->proportional_rope)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: proportional RoPE is not supported for %s",
+                        r->config->path, r->config->architecture);
+    float *out = qkv_calloc(n, sizeof *out);
+    if (!out) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) out[i] = i < turned ? 1.0f : 1e30f;
+    r->config->rope_freqs = out;
+    r->config->n_divisors = n;
+    return QKV_OK;
+}
+
 static const struct scaling_kind {
     const char *name;
     int (*write)(rope *r, qkv_error *err);
 } kinds[] = {
-    {"default", write_nothing}, {"linear", write_linear},     {"yarn", write_yarn},
-    {"llama3", write_llama3},   {"longrope", write_longrope}, {"su", write_longrope},
-    {"dynamic", write_dynamic},
+    {"default", write_nothing},   {"linear", write_linear},
+    {"yarn", write_yarn},         {"llama3", write_llama3},
+    {"longrope", write_longrope}, {"su", write_longrope},
+    {"dynamic", write_dynamic},   {"proportional", write_proportional},
 };
 
 static int write_scaling(rope *r, qkv_error *err) {
@@ -294,7 +338,7 @@ static int write_scaling(rope *r, qkv_error *err) {
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: scaling of RoPE of type '%.40s'; default, linear, dynamic, yarn, "
-                          "llama3 and longrope are supported",
+                          "llama3, longrope and proportional are supported",
                           r->config->path, name ? name : "?");
     json_decref(old);
     json_decref(type);
@@ -323,21 +367,32 @@ static int take_width(rope *r, qkv_error *err) {
 
 static int write_numbers(rope *r, qkv_error *err) {
     qkv_hf_config *config = r->config;
+    const int may_part = config->hf->partial_rotary || config->family->proportional_rope;
     const int status = take_width(r, err);
     if (status != QKV_OK) return status;
-    if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !config->hf->partial_rotary))
+    if (!(r->part > 0 && r->part <= 1) || (r->part != 1 && !may_part))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: RoPE on %g of the channels is not supported for %s", config->path,
                         r->part, config->architecture);
     r->dims = (int64_t)(r->part * (double)config->head_dim);
+    if (config->family->proportional_rope) r->dims = config->full_head_dim;
     if (r->dims < 2 || r->dims % 2 != 0)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: RoPE cannot turn %lld channels in pairs",
                         config->path, (long long)r->dims);
     qkv_hf_set_int(config, "rope.dimension_count", r->dims);
+    if (config->full_head_dim != config->head_dim)
+        qkv_hf_set_int(config, "rope.dimension_count_swa", config->head_dim);
     qkv_hf_set_float(config, "rope.freq_base", r->base);
     if (r->local_base != 0 && (config->family->local_base != 0 || r->local_base != r->base))
         qkv_hf_set_float(config, "rope.freq_base_swa", r->local_base);
     return QKV_OK;
+}
+
+/* Settings that a family keeps among RoPE's. */
+static int apply_own_settings(rope *r, qkv_error *err) {
+    qkv_hf_config inner = *r->config;
+    inner.settings = r->scaling.settings;
+    return qkv_hf_apply_settings(&inner, r->config->hf->rope_settings, err);
 }
 
 int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err) {
@@ -345,6 +400,7 @@ int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err) {
     int status = find_scaling(&r, err);
     if (status == QKV_OK) status = write_numbers(&r, err);
     if (status == QKV_OK) status = write_scaling(&r, err);
+    if (status == QKV_OK) status = apply_own_settings(&r, err);
     if (status == QKV_OK) ignore_rest(&r);
     json_decref(r.scaling.settings);
     return status;

@@ -272,7 +272,7 @@ static int plan_columns(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_err
 }
 
 static void make_columns(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out,
-                         int64_t first) {
+                         int64_t first, int64_t step) {
     const qkv_st_tensor *source = r->sources[0];
     const size_t element = ggml_type_size(t->type);
     const int64_t width = source->shape[source->n_dims - 1];
@@ -281,17 +281,28 @@ static void make_columns(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, vo
     for (int64_t e = 0; e < experts; e++)
         transpose((unsigned char *)out + (size_t)(e * rows * (width / 2)) * element,
                   source->data + (size_t)(e * rows * width) * element, element, rows, width, first,
-                  2, width / 2);
+                  step, width / 2);
 }
 
 static void make_even(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
-    make_columns(r, t, out, 0);
+    make_columns(r, t, out, 0, 2);
 }
 
 static void make_odd(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
-    make_columns(r, t, out, 1);
+    make_columns(r, t, out, 1, 2);
 }
 
+static void make_first_half(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
+    make_columns(r, t, out, 0, 1);
+}
+
+static void make_second_half(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
+    const qkv_st_tensor *source = r->sources[0];
+    make_columns(r, t, out, source->shape[source->n_dims - 1] / 2, 1);
+}
+
+const qkv_maker_kind qkv_maker_first_columns = {plan_columns, make_first_half};
+const qkv_maker_kind qkv_maker_second_columns = {plan_columns, make_second_half};
 const qkv_maker_kind qkv_maker_even_columns = {plan_columns, make_even};
 const qkv_maker_kind qkv_maker_odd_columns = {plan_columns, make_odd};
 

@@ -4,6 +4,7 @@
  * Every name of the tables is looked for in every layer. A tensor of the directory that no name asked
  * for is an error, unless it is known to be no weight: without it the result would be wrong.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +327,46 @@ static int leave_parts(const binder *b, qkv_error *err) {
     return qkv_gguf_add_notice(b->file, &text, err);
 }
 
+/* ---- numbers that are tensors here and keys there ---- */
+
+static int take_number(binder *b, const qkv_hf_name *entry, int64_t il, float *out,
+                       qkv_error *err) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%lld.%s",
+             b->config->hf->block ? b->config->hf->block : "layers.", (long long)il, entry->from);
+    qkv_st_tensor *t = find_source(b, name);
+    int64_t n = 1;
+    for (int i = 0; t && i < t->n_dims; i++) n *= t->shape[i];
+    *out = t && n == 1 ? (float)qkv_st_value(t, 0) : NAN;
+    if (!isfinite(*out))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s should be one number", b->file->path,
+                        name);
+    t->used = 1;
+    return QKV_OK;
+}
+
+static int write_numbers(binder *b, const qkv_hf_name *entry, qkv_error *err) {
+    const size_t n = (size_t)b->config->n_layer;
+    int status = QKV_OK;
+    float *values = qkv_calloc(n, sizeof *values);
+    if (!values) return qkv_fail_memory(err);
+    for (size_t il = 0; il < n && status == QKV_OK; il++)
+        status = take_number(b, entry, (int64_t)il, &values[il], err);
+    if (status == QKV_OK)
+        gguf_set_arr_data(b->config->meta, entry->to, GGUF_TYPE_FLOAT32, values, n);
+    free(values);
+    return status;
+}
+
+static int bind_numbers(binder *b, qkv_error *err) {
+    int status = QKV_OK;
+    for (const qkv_hf_name *n = b->config->hf->layer_numbers; n && n->from && status == QKV_OK; n++)
+        status = write_numbers(b, n, err);
+    return status;
+}
+
+/* ---- all of them ---- */
+
 /* "model.layers.46.x" of a model of 46 layers. */
 static int is_of_later_layer(const binder *b, const char *name) {
     const qkv_hf *hf = b->config->hf;
@@ -360,6 +401,7 @@ int qkv_hf_bind_tensors(qkv_gguf *file, const qkv_hf_config *config, qkv_error *
     if (status == QKV_OK)
         status = bind_divisors(&b, "rope_factors_short.weight", &config->rope_short, err);
     if (status == QKV_OK) status = bind_layers(&b, err);
+    if (status == QKV_OK) status = bind_numbers(&b, err);
     if (status == QKV_OK) status = leave_parts(&b, err);
     return status == QKV_OK ? refuse_unknown(&b, err) : status;
 }

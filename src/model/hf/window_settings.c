@@ -56,7 +56,8 @@ static int read_types(window *w, const json_t *types, qkv_error *err) {
                         w->config->path, (long long)w->config->n_layer);
     for (size_t il = 0; il < (size_t)w->config->n_layer; il++) {
         const char *type = json_string_value(json_array_get(types, il));
-        const int slides = type && strcmp(type, "sliding_attention") == 0;
+        const int is_last = il + 1 == (size_t)w->config->n_layer;
+        int slides = type && strcmp(type, "sliding_attention") == 0;
         if (!slides && (!type || strcmp(type, "full_attention") != 0))
             return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                             "%s: layer %zu has attention of type '%.40s'; full_attention and "
@@ -65,6 +66,7 @@ static int read_types(window *w, const json_t *types, qkv_error *err) {
         if (slides && !w->width)
             return qkv_fail(err, QKV_ERR_FORMAT, "%s: layer_types has windows, sliding_window none",
                             w->config->path);
+        if (is_last && w->config->hf->last_sees_all) slides = 0;
         w->flags[il] = (uint8_t)slides;
     }
     return QKV_OK;

@@ -14,8 +14,10 @@
 
 const qkv_hf_wrapper qkv_hf_wrappers[] = {
     {"Gemma3ForConditionalGeneration", "gemma3_text", 0},
+    {"Gemma4ForConditionalGeneration", "gemma4_text", 0},
     {"Idefics3ForConditionalGeneration", "llama", 0},
     {"InternVLForConditionalGeneration", "qwen2", 0},
+    {"Llama4ForConditionalGeneration", "llama4_text", 0},
     {"LlavaForConditionalGeneration", "llama", 0},
     {"LlavaNextForConditionalGeneration", "llama", 0},
     {"LlavaOnevisionForConditionalGeneration", "qwen2", 0},
@@ -39,12 +41,20 @@ const char *const qkv_hf_text_prefixes[] = {"language_model.model.",
                                             NULL};
 
 const char *const qkv_hf_other_parts[] = {
-    "vision_tower",          "vision_model",  "visual", "connector",
-    "multi_modal_projector", "image_newline", NULL};
+    "vision_tower",          "vision_model",  "visual",      "connector",
+    "multi_modal_projector", "image_newline", "audio_tower", "embed_vision",
+    "embed_audio",           NULL};
 
 const char *const qkv_hf_other_settings[] = {
+    "audio_config",
+    "audio_token_id",
+    "boa_token_id",
+    "boi_token_id",
     "boi_token_index",
     "downsample_ratio",
+    "eoa_token_id",
+    "eoa_token_index",
+    "eoi_token_id",
     "eoi_token_index",
     "ignore_index",
     "image_grid_pinpoints",

@@ -99,7 +99,15 @@ static int32_t first_layer(const qkv_plan *plan, const qkv_variant *variant) {
             if (where->layers[il]) first = il;
         }
     }
-    return first;
+    return qkv_layer_fork(&plan->model->hp, first);
+}
+
+/* Is a layer selected whose queries see the keys of this one? */
+static int sees_keys_of(const qkv_hparams *hp, const qkv_selector *where, int32_t il) {
+    for (int32_t seen = 0; seen < hp->n_layer; seen++) {
+        if (where->layers[seen] && hp->layers[seen].kv_layer == il) return 1;
+    }
+    return 0;
 }
 
 /* Weight on keys outside the window needs the values there. */
@@ -107,7 +115,8 @@ static int needs_all_keys(const qkv_plan *plan, int32_t il) {
     for (size_t v = 0; v < plan->n_variants; v++) {
         for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
             const qkv_edit *edit = &plan->variants[v].edits[i];
-            if (qkv_edit_gives_weight(edit) && edit->where.layers[il]) return 1;
+            if (qkv_edit_gives_weight(edit) && sees_keys_of(&plan->model->hp, &edit->where, il))
+                return 1;
         }
     }
     return 0;
@@ -140,9 +149,10 @@ static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
     const qkv_plan *plan = gen->plan;
     const qkv_variant *of = &plan->variants[variant];
     int64_t n = plan->text.n_positions, window = qkv_layer_window(plan->model, il);
-    if (needs_all_keys(plan, il)) window = 0;
-    layer->k_heads = heads_of(plan, of, il, QKV_SITE_K_ROT);
-    layer->v_heads = heads_of(plan, of, il, QKV_SITE_V);
+    const int32_t held = plan->model->hp.layers[il].kv_layer;
+    if (needs_all_keys(plan, held)) window = 0;
+    layer->k_heads = held == il ? heads_of(plan, of, il, QKV_SITE_K_ROT) : 0;
+    layer->v_heads = held == il ? heads_of(plan, of, il, QKV_SITE_V) : 0;
     layer->k_width = plan->model->hp.layers[il].head_dim;
     layer->v_width = plan->model->hp.layers[il].value_dim;
     layer->q_heads = plan->model->hp.layers[il].n_head;

@@ -5,7 +5,9 @@
  * unless whole maps are asked for.
  */
 #include <assert.h>
+#include <math.h>
 
+#include "base/first_key.h"
 #include "run/graph/build.h"
 #include "run/graph/head_input.h"
 
@@ -17,7 +19,7 @@ typedef struct qkv_heads {
 /* What blocks of queries look at; in a step, caches stand for keys and values. */
 typedef struct looked_at {
     struct ggml_tensor *q, *q_in_cache; /* the latter NULL where positions are those of the text */
-    qkv_two_ways keys, values;          /* values.edited NULL: only the map is wanted */
+    qkv_seen seen;                      /* values.edited NULL: only the map is wanted */
 } looked_at;
 
 /* Rows [offset, offset + heads·d) of a projected tensor as [d, heads, T, B]. */
@@ -61,8 +63,11 @@ static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
         p.v = as_heads(g, s, (H + G) * d, G, dv);
     } else {
         p.q = as_heads(g, qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x), 0, H, d);
+        if (shape->kv_layer != il) return p;
         p.k = as_heads(g, qkv_linear(g, LAYER(g, il, K), LAYER(g, il, K_BIAS), x), 0, G, d);
-        p.v = as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G, dv);
+        p.v = !LAYER(g, il, V)
+                  ? p.k /* before the norms of heads */
+                  : as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G, dv);
     }
     return p;
 }
@@ -83,6 +88,7 @@ static qkv_heads given_heads(qkv_graph *g) {
 static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
                                         struct ggml_tensor *x, struct ggml_tensor *heads,
                                         qkv_head_norm norm, int given) {
+    if (!given) heads = qkv_rotate_before_norm(g, in, il, heads);
     if (qkv_heads_are_normed_together(g->model, in, il) && !given) {
         heads = qkv_head_inputs(g, in, il, x, heads, (qkv_head_norm){0});
         return qkv_clamped(g, norm_heads(g, norm, heads));
@@ -91,29 +97,21 @@ static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
     return qkv_head_inputs(g, in, il, x, heads, norm);
 }
 
+/* Of a layer that uses another's keys and values, queries alone. */
 static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const int given = g->start == QKV_START_HEADS && il == g->from;
     qkv_heads p = given ? given_heads(g) : project(g, il, qkv_attention_input(g, il, x));
     const qkv_head_norm q_norm = {LAYER(g, il, Q_NORM), LAYER(g, il, Q_NORM_BIAS)};
     const qkv_head_norm k_norm = {LAYER(g, il, K_NORM), LAYER(g, il, K_NORM_BIAS)};
     p.q = finish_heads(g, QKV_SITE_Q_IN, il, x, p.q, q_norm, given);
-    p.k = finish_heads(g, QKV_SITE_K_IN, il, x, p.k, k_norm, given);
-    p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, (qkv_head_norm){0}, given);
     p.q = qkv_tap(g, QKV_SITE_Q, il, p.q);
+    if (g->model->hp.layers[il].kv_layer != il) return p;
+    p.k = finish_heads(g, QKV_SITE_K_IN, il, x, p.k, k_norm, given);
+    p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, (qkv_head_norm){LAYER(g, il, V_NORM), NULL},
+                       given);
     p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
     p.v = qkv_tap_shared(g, QKV_SITE_V, il, p.v, &p.plain_v);
     return p;
-}
-
-static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
-                                  struct ggml_tensor *position) {
-    const qkv_hparams *hp = &g->model->hp;
-    int which = qkv_layer_rope(g->model, il);
-    if (which < 0) return x;
-    int mode = hp->rope_pairs == QKV_ROPE_HALVES ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
-    const qkv_rope *rope = &hp->rope[which];
-    return ggml_rope_ext(g->ctx, x, position, g->in_divisors[which], rope->dims, mode, 0,
-                         rope->base, 1, 0, rope->attn_factor, 0, 0);
 }
 
 int qkv_mask_kind(const qkv_graph *g, int32_t il) {
@@ -122,10 +120,32 @@ int qkv_mask_kind(const qkv_graph *g, int32_t il) {
     return QKV_MASK_WINDOW_WIDE;
 }
 
+/* Of queries at `position` [rows], and keys from the first of the text on. */
+static void run_chunk_mask(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const qkv_hparams *hp = data;
+    const int32_t *position = dst->src[0]->data;
+    for (int64_t i = ith; i < dst->ne[1]; i += nth) {
+        float *row = (float *)dst->data + i * dst->ne[0];
+        const int64_t first = qkv_first_key(-(int64_t)hp->window, position[i]);
+        for (int64_t k = 0; k < dst->ne[0]; k++)
+            row[k] = k >= first && k <= position[i] ? 0 : -INFINITY;
+    }
+}
+
+/* Chunks begin at places of the text, so that no band fits all blocks. */
+static struct ggml_tensor *chunk_mask(qkv_graph *g, int64_t first, int64_t rows, int64_t keys) {
+    struct ggml_tensor *position =
+        ggml_view_1d(g->ctx, g->in_position, rows, (size_t)first * sizeof(int32_t));
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, keys, rows, 1, 1, &position, 1, run_chunk_mask,
+                          GGML_N_TASKS_MAX, (void *)&g->model->hp);
+}
+
 /* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
 static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
                                    int64_t keys) {
     struct ggml_tensor *band = g->in_mask[qkv_mask_kind(g, il)];
+    if (g->model->hp.is_chunked && !g->step && qkv_mask_kind(g, il) != QKV_MASK_FULL)
+        return chunk_mask(g, first, rows, keys);
     if (g->step)
         return ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], (size_t)first * band->nb[1]);
     if (band->ne[0] == keys) return band; /* one block */
@@ -151,11 +171,12 @@ static int map_is_edited(const qkv_graph *g, int32_t il) {
 static struct ggml_tensor *scores_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
                                      qkv_two_ways keys, const qkv_query_block *block,
                                      int in_cache) {
-    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys.edited, block)
+    const int32_t of = g->model->hp.layers[il].kv_layer;
+    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, of, q, keys.edited, block)
                                          : qkv_key_product(g, q, keys.edited, block);
     if (keys.plain)
         scores =
-            qkv_by_query_scores(g, il, scores, qkv_key_product(g, q, keys.plain, block), block);
+            qkv_by_query_scores(g, of, scores, qkv_key_product(g, q, keys.plain, block), block);
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
     scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
     return qkv_score_bias(g, il, scores, block, in_cache);
@@ -166,9 +187,9 @@ static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, const looked_at 
                                       const qkv_query_block *block) {
     const qkv_part part = {.first_head = (int32_t)block->first_head, .first_row = block->first_row};
     struct ggml_tensor *moved =
-        s->q_in_cache ? scores_of(g, il, s->q_in_cache, s->keys, block, 1) : NULL;
+        s->q_in_cache ? scores_of(g, il, s->q_in_cache, s->seen.keys, block, 1) : NULL;
     struct ggml_tensor *scores =
-        qkv_tap_scores(g, il, scores_of(g, il, s->q, s->keys, block, 0), moved, part);
+        qkv_tap_scores(g, il, scores_of(g, il, s->q, s->seen.keys, block, 0), moved, part);
     struct ggml_tensor *mask = mask_of(g, il, block->first_row, block->rows, block->keys);
     struct ggml_tensor *pattern =
         ggml_soft_max_ext(g->ctx, scores, mask, 1, 0); // [keys, rows, H, B]
@@ -200,6 +221,7 @@ static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int6
 
 static struct ggml_tensor *mixed_values(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
                                         qkv_two_ways values, const qkv_query_block *block) {
+    il = g->model->hp.layers[il].kv_layer;
     if (g->step) return qkv_cached_value_product(g, il, pattern, values.edited, block->first_row);
     if (values.plain) return qkv_by_query_values(g, il, pattern, values, block);
     return qkv_value_product(g, pattern, values.edited, g->model->hp.layers[il].value_dim);
@@ -222,9 +244,9 @@ static struct ggml_tensor *room_for_z(qkv_graph *g, int32_t il, struct ggml_tens
 static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, const looked_at *s,
                                             qkv_query_block block) {
     int64_t T = g->n_tokens;
-    int needed = s->values.edited && z_is_needed(g, il);
+    int needed = s->seen.values.edited && z_is_needed(g, il);
     struct ggml_tensor *z = NULL; // [d, H, T, B]
-    if (s->values.edited && g->block_rows < T) z = room_for_z(g, il, s->q);
+    if (s->seen.values.edited && g->block_rows < T) z = room_for_z(g, il, s->q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
      * has used fits the others. Unless rows depend on earlier ones. */
     const int64_t n_blocks = (T + g->block_rows - 1) / g->block_rows;
@@ -234,8 +256,8 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, const look
         block.rows = T - first < g->block_rows ? T - first : g->block_rows;
         block.keys = keys_of_block(g, il, first, block.rows);
         struct ggml_tensor *pattern = pattern_of(g, il, s, &block);
-        if (!s->values.edited) continue;
-        struct ggml_tensor *zb = mixed_values(g, il, pattern, s->values, &block);
+        if (!s->seen.values.edited) continue;
+        struct ggml_tensor *zb = mixed_values(g, il, pattern, s->seen.values, &block);
         if (block.rows == T) return zb;
         assert(z);
         z = ggml_set_inplace(g->ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[2]);
@@ -252,40 +274,48 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
     struct ggml_tensor *before =
         qkv_input(g, GGML_TYPE_F32, x->ne[0], g->model->hp.layers[il].n_kv_head, g->n_before);
     g->in_before[2 * il + of_values] = before;
-    if (!of_values) before = rotate(g, il, before, g->in_position_before);
+    if (!of_values) before = qkv_rotate_after_norm(g, il, before, g->in_position_before);
     return ggml_concat(g->ctx, qkv_for_each_variant(g, before), x, 2);
 }
 
-static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
-    struct ggml_tensor *q =
-        qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q, g->in_position)); // [d, H, T, B]
+/* What the layer's own keys and values are for its queries, and for those of later layers: packed, or in
+ * caches. `block` has the query heads that are computed, of which H there are in all. */
+static qkv_seen look_at(qkv_graph *g, int32_t il, qkv_heads p, const qkv_query_block *block) {
+    const int64_t H = g->model->hp.layers[il].n_head;
     struct ggml_tensor *plain_k = NULL;
     struct ggml_tensor *k = qkv_tap_shared(
-        g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
-    looked_at s = {.q = q, .q_in_cache = qkv_queries_in_cache(g, il, q)};
-
+        g, QKV_SITE_K_ROT, il, qkv_rotate_after_norm(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
+    qkv_seen s = {0};
     if (g->step) {
         s.keys.edited = qkv_cache_keys(g, il, k);
         s.values.edited = qkv_cache_values(g, il, p.v);
-        const qkv_query_block all = {.n_heads = g->model->hp.layers[il].n_head};
-        return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, all));
+        return s;
     }
     k = with_before(g, il, 0, k);
     p.v = with_before(g, il, 1, p.v);
-    int64_t H = g->model->hp.layers[il].n_head, first = 0, n = H;
-    if (g->n_heads && il == g->from) first = g->first_head, n = g->n_heads;
-    int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
-    int64_t n_keys = n > shared_by ? n / shared_by : 1;
-    qkv_query_block block = {.first_head = first, .n_heads = n};
-    s.keys.edited = qkv_packed_keys(g, k, first / shared_by, n_keys);
-    if (plain_k) s.keys.plain = qkv_packed_keys(g, plain_k, first / shared_by, n_keys);
-    if (n < H) { /* the pass ends with the pattern of these heads */
-        attend_in_blocks(g, il, &s, block);
-        return NULL;
-    }
+    const int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
+    const int64_t first = block->first_head / shared_by;
+    const int64_t n = block->n_heads > shared_by ? block->n_heads / shared_by : 1;
+    s.keys.edited = qkv_packed_keys(g, k, first, n);
+    if (plain_k) s.keys.plain = qkv_packed_keys(g, plain_k, first, n);
+    if (block->n_heads < H) return s; /* the pass ends with the pattern of these heads */
     s.values.edited = qkv_packed_values(g, p.v);
     if (p.plain_v) s.values.plain = qkv_packed_values(g, p.plain_v);
-    return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, block));
+    return s;
+}
+
+static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
+    const qkv_layer_shape *shape = &g->model->hp.layers[il];
+    qkv_query_block block = {.n_heads = shape->n_head};
+    if (g->n_heads && il == g->from && !g->step)
+        block.first_head = g->first_head, block.n_heads = g->n_heads;
+    struct ggml_tensor *q = qkv_rotate_after_norm(g, il, p.q, g->in_position); // [d, H, T, B]
+    q = qkv_tap(g, QKV_SITE_Q_ROT, il, qkv_tempered(g, il, q));
+    if (shape->kv_layer == il) g->seen[il] = look_at(g, il, p, &block);
+    const looked_at s = {
+        .q = q, .q_in_cache = qkv_queries_in_cache(g, il, q), .seen = g->seen[shape->kv_layer]};
+    struct ggml_tensor *z = attend_in_blocks(g, il, &s, block);
+    return s.seen.values.edited ? qkv_tap(g, QKV_SITE_Z, il, z) : NULL;
 }
 
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x) {

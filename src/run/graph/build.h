@@ -29,6 +29,23 @@ struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
 /* The inputs of a pass are the same for all its variants. */
 struct ggml_tensor *qkv_for_each_variant(qkv_graph *g, struct ggml_tensor *x);
 
+/* forward.c: of [n, T, B], the tokens whose logits are wanted: [n, rows, B]. */
+struct ggml_tensor *qkv_wanted_rows(qkv_graph *g, struct ggml_tensor *x);
+/* own_embedding.c: the rows of the embedding matrix, scaled, [D, T, texts]; and what a layer's own
+ * embeddings of the tokens add to its output x, [D, T, B]. */
+struct ggml_tensor *qkv_token_embeddings(qkv_graph *g);
+struct ggml_tensor *qkv_own_embedding(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+
+/* rotate.c: queries or keys [d, heads, T, B], turned as the layer turns them; as they are where it does not. */
+struct ggml_tensor *qkv_rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                               struct ggml_tensor *position);
+/* The same where it belongs before the norm of heads, that is before any edit; after it, in other families. */
+struct ggml_tensor *qkv_rotate_before_norm(qkv_graph *g, qkv_site in, int32_t il,
+                                           struct ggml_tensor *x);
+struct ggml_tensor *qkv_rotate_after_norm(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                          struct ggml_tensor *position);
+/* Queries, multiplied by their temperatures, where the layer has any. */
+struct ggml_tensor *qkv_tempered(qkv_graph *g, int32_t il, struct ggml_tensor *q);
 /* attention.c: the layer's input x as attention reads it, after the norm if there is one. */
 struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* z [H·d, T, B] of the layer's input [D, T, B]. NULL where the pass ends with the maps. */
@@ -40,7 +57,9 @@ typedef struct qkv_route {
 
 /* router.c: of the router's scores [E, T·B]; bias [E] serves the choice alone, NULL: there is none. */
 qkv_route qkv_route_tokens(qkv_graph *g, struct ggml_tensor *scores, struct ggml_tensor *bias);
-/* feed_forward.c: of the normalised input [D, T, B]; plain, gated, or experts. */
+/* feed_forward.c: the model's activation. */
+struct ggml_tensor *qkv_activated(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+/* Of the normalised input [D, T, B]; plain, gated, or experts. */
 struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 
 /*
@@ -50,11 +69,6 @@ struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tenso
  * Products are computed with both, and each cell is taken from the one that its query sees. Variants and heads
  * without such edits have the bits that they have without.
  */
-
-/* Keys or values, packed: with edits by query, and without; the latter NULL where there are none. */
-typedef struct qkv_two_ways {
-    struct ggml_tensor *edited, *plain;
-} qkv_two_ways;
 
 /* Scores of a block, [keys, rows, heads, B] twice. */
 struct ggml_tensor *qkv_by_query_scores(qkv_graph *g, int32_t il, struct ggml_tensor *edited,

@@ -18,7 +18,12 @@ static struct ggml_tensor *gelu_tanh(qkv_graph *g, struct ggml_tensor *x) {
     return ggml_mul(g->ctx, x, ggml_sigmoid(g->ctx, u));
 }
 
-static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
+static struct ggml_tensor *xielu(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    const qkv_xielu *own = &g->model->hp.xielu[il];
+    return ggml_xielu(g->ctx, x, own->alpha_n, own->alpha_p, own->beta, own->eps);
+}
+
+struct ggml_tensor *qkv_activated(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     switch (g->model->hp.activation) {
     case QKV_ACT_GELU_TANH:
         return gelu_tanh(g, x);
@@ -28,15 +33,18 @@ static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
         return ggml_relu(g->ctx, x);
     case QKV_ACT_RELU_SQUARED:
         return ggml_sqr(g->ctx, ggml_relu(g->ctx, x));
+    case QKV_ACT_XIELU:
+        return xielu(g, il, x);
     default:
         return ggml_silu(g->ctx, x);
     }
 }
 
-static struct ggml_tensor *gated(qkv_graph *g, struct ggml_tensor *gate, struct ggml_tensor *up) {
+static struct ggml_tensor *gated(qkv_graph *g, int32_t il, struct ggml_tensor *gate,
+                                 struct ggml_tensor *up) {
     if (g->model->hp.activation == QKV_ACT_SWIGLU_CLAMPED)
         return ggml_swiglu_oai(g->ctx, gate, up, 1.702f, 7.0f);
-    return ggml_mul(g->ctx, activate(g, gate), up);
+    return ggml_mul(g->ctx, qkv_activated(g, il, gate), up);
 }
 
 /* One half of [2F, T, B]. */
@@ -50,13 +58,13 @@ static struct ggml_tensor *dense(qkv_graph *g, int32_t il, struct ggml_tensor *x
     struct ggml_tensor *up = qkv_linear(g, LAYER(g, il, UP), LAYER(g, il, UP_BIAS), x); // [F, T, B]
     switch (g->model->family->mlp) {
     case QKV_MLP_GATED:
-        up = gated(g, qkv_linear(g, LAYER(g, il, GATE), LAYER(g, il, GATE_BIAS), x), up);
+        up = gated(g, il, qkv_linear(g, LAYER(g, il, GATE), LAYER(g, il, GATE_BIAS), x), up);
         break;
     case QKV_MLP_GATED_FUSED:
-        up = gated(g, half(g, up, 0), half(g, up, 1));
+        up = gated(g, il, half(g, up, 0), half(g, up, 1));
         break;
     default:
-        up = activate(g, up);
+        up = qkv_activated(g, il, up);
     }
     up = qkv_tap(g, QKV_SITE_MLP_ACT, il, up);
     return qkv_linear(g, LAYER(g, il, DOWN), LAYER(g, il, DOWN_BIAS), up); // [D, T, B]
@@ -88,7 +96,7 @@ static void sum_experts(struct ggml_tensor *dst, int ith, int nth, void *unused)
 
 static struct ggml_tensor *shared_expert(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     struct ggml_tensor *up = qkv_linear(g, LAYER(g, il, SHARED_UP), NULL, x); // [s, T, B]
-    up = gated(g, qkv_linear(g, LAYER(g, il, SHARED_GATE), NULL, x), up);
+    up = gated(g, il, qkv_linear(g, LAYER(g, il, SHARED_GATE), NULL, x), up);
     up = qkv_linear(g, LAYER(g, il, SHARED_DOWN), NULL, up); // [D, T, B]
     if (!LAYER(g, il, SHARED_ROUTER)) return up;
     struct ggml_tensor *share = qkv_linear(g, LAYER(g, il, SHARED_ROUTER), NULL, x); // [1, T, B]
@@ -112,7 +120,7 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
         expert_linear(g, LAYER(g, il, UP_EXPERTS), LAYER(g, il, UP_EXPERTS_BIAS), x, chosen, list);
     struct ggml_tensor *gate = expert_linear(g, LAYER(g, il, GATE_EXPERTS),
                                              LAYER(g, il, GATE_EXPERTS_BIAS), x, chosen, list);
-    up = gated(g, gate, up); // [f, k, T·B]
+    up = gated(g, il, gate, up); // [f, k, T·B]
     up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen,
                        list);
     if (!hp->router.on_input) up = ggml_mul(ctx, up, route.share); // [D, k, T·B]

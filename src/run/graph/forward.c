@@ -11,12 +11,13 @@
  */
 #include <math.h>
 
+#include "base/first_key.h"
 #include "base/memory.h"
 #include "run/graph/build.h"
 #include "run/graph/head_input.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
-#define MAX_NODES_PER_LAYER 176
+#define MAX_NODES_PER_LAYER 192
 #define MAX_NODES_PER_BLOCK 56
 /* And where heads read copies of the input. */
 #define MAX_NODES_OF_COPIES 48
@@ -30,7 +31,7 @@ static int64_t n_logit_rows(const qkv_graph *g) {
 }
 
 /* [n, T, B] to [n, rows, B] */
-static struct ggml_tensor *wanted_rows(qkv_graph *g, struct ggml_tensor *x) {
+struct ggml_tensor *qkv_wanted_rows(qkv_graph *g, struct ggml_tensor *x) {
     const int64_t rows = n_logit_rows(g);
     if (!g->in_rows) g->in_rows = qkv_input(g, GGML_TYPE_I32, rows * g->n_batch, 1, 1);
     x = ggml_reshape_2d(g->ctx, x, x->ne[0], g->n_tokens * g->n_batch);
@@ -80,7 +81,7 @@ static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x
     struct ggml_tensor *z = qkv_attention(g, il, x);
     if (!z) return x;
     g->behind_attention = il == g->model->hp.n_layer - 1;
-    if (only_wanted_rows(g, il)) z = wanted_rows(g, z), x = wanted_rows(g, x);
+    if (only_wanted_rows(g, il)) z = qkv_wanted_rows(g, z), x = qkv_wanted_rows(g, x);
     struct ggml_tensor *a = qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
     a = qkv_tap(g, QKV_SITE_ATTN_OUT, il, added(g, LAYER(g, il, POST_ATTN_NORM), a));
     struct ggml_tensor *mid = ggml_add(g->ctx, x, a);
@@ -90,6 +91,8 @@ static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x
     m = added(g, LAYER(g, il, POST_FFN_NORM), qkv_feed_forward(g, il, m));
     x = ggml_add(g->ctx, mid, qkv_tap(g, QKV_SITE_MLP_OUT, il, m));
     x = qkv_norm(g, LAYER(g, il, LAYER_OUT_NORM), LAYER(g, il, LAYER_OUT_NORM_BIAS), x);
+    if (LAYER(g, il, OWN_GATE)) x = ggml_add(g->ctx, x, qkv_own_embedding(g, il, x));
+    if (LAYER(g, il, LAYER_SCALE)) x = ggml_mul(g->ctx, x, LAYER(g, il, LAYER_SCALE));
 
     return qkv_tap(g, QKV_SITE_RESID_POST, il, x);
 }
@@ -98,11 +101,7 @@ static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x
 
 static struct ggml_tensor *embeddings(qkv_graph *g) {
     struct ggml_context *ctx = g->ctx;
-    const int64_t texts = g->step ? g->step->n_texts : 1;
-    g->in_tokens = qkv_input(g, GGML_TYPE_I32, g->n_tokens * texts, 1, 1);
-    struct ggml_tensor *x = ggml_get_rows(ctx, MODEL(g, TOKEN_EMBD), g->in_tokens);
-    x = ggml_reshape_3d(ctx, x, x->ne[0], g->n_tokens, texts); // [D, T, texts]
-    x = qkv_scaled(g, x, g->model->hp.embedding_scale);
+    struct ggml_tensor *x = qkv_token_embeddings(g);
     if (MODEL(g, TOKEN_TYPES)) { /* the segments of a pair of texts */
         g->in_token_type = qkv_input(g, GGML_TYPE_I32, g->n_tokens, 1, 1);
         x = ggml_add(ctx, x, ggml_get_rows(ctx, MODEL(g, TOKEN_TYPES), g->in_token_type));
@@ -143,7 +142,7 @@ static void output(qkv_graph *g, struct ggml_tensor *x) {
     if (qkv_graph_keeps(g, QKV_SITE_RESID_PRE, n_layer))
         qkv_graph_keep(g, QKV_SITE_RESID_PRE, n_layer, x);
     if (!keeps_output(g)) return;
-    if (x->ne[1] != n_logit_rows(g)) x = wanted_rows(g, x);
+    if (x->ne[1] != n_logit_rows(g)) x = qkv_wanted_rows(g, x);
     x = qkv_norm(g, MODEL(g, OUTPUT_NORM), MODEL(g, OUTPUT_NORM_BIAS), x);
     x = qkv_tap(g, QKV_SITE_FINAL_NORM, n_layer, x); // [D, rows, B]
     if (!qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer)) return;
@@ -206,11 +205,13 @@ void qkv_mask_fill(const qkv_graph *g, float *band, int32_t window) {
 
 void qkv_mask_fill_step(const qkv_graph *g, float *mask, int kind) {
     const int64_t keys = g->step->keys[kind];
-    const int64_t window = kind == QKV_MASK_FULL ? INT64_MAX : g->model->hp.window;
+    const qkv_hparams *hp = &g->model->hp;
+    const int64_t window = kind == QKV_MASK_FULL ? 0 : hp->is_chunked ? -hp->window : hp->window;
     for (int64_t i = 0; i < g->n_tokens; i++) {
+        const int64_t query = g->step->position + i, first = qkv_first_key(window, query);
         for (int64_t c = 0; c < keys; c++) {
-            int64_t back = g->step->position + i - g->step->first[kind] - c;
-            mask[i * keys + c] = back >= 0 && back < window ? 0 : -INFINITY;
+            const int64_t key = g->step->first[kind] + c;
+            mask[i * keys + c] = key >= first && key <= query ? 0 : -INFINITY;
         }
     }
 }
@@ -251,7 +252,8 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     if (status == QKV_OK) status = allocate_keeps(g, err);
     if (status != QKV_OK) return status;
     add_inputs(g);
-    if (g->out_of_memory) return qkv_fail_memory(err);
+    g->seen = qkv_calloc((size_t)hp->n_layer, sizeof *g->seen);
+    if (g->out_of_memory || !g->seen) return qkv_fail_memory(err);
     int32_t last = last_layer_kept(g);
     g->at_layer = -1;
     if (g->step) g->n_batch = g->step->n_texts;

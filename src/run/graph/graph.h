@@ -66,6 +66,16 @@ typedef struct qkv_accumulator {
     double *data; /* sums over thousands of rows lose too much in single precision */
 } qkv_accumulator;
 
+/* Keys or values, packed: with edits by query, and without; the latter NULL where there are none. */
+typedef struct qkv_two_ways {
+    struct ggml_tensor *edited, *plain;
+} qkv_two_ways;
+
+/* What the queries of a layer look at; in a step, caches stand for it. */
+typedef struct qkv_seen {
+    qkv_two_ways keys, values;
+} qkv_seen;
+
 /* What a pass starts with. */
 typedef enum qkv_start {
     QKV_START_TOKENS, /* layer 0 */
@@ -123,6 +133,9 @@ typedef struct qkv_graph {
     struct ggml_context *ctx;
     struct ggml_cgraph *cgraph;
     struct ggml_tensor *in_tokens;                   /* I32 [T] */
+    struct ggml_tensor *embedded; /* [D, T, texts], as they come out of the matrix, scaled */
+    struct ggml_tensor *own_embeddings; /* [p, n_layer, T, texts], of models that have them */
+    qkv_seen *seen;               /* n_layer: keys and values of the layers that have their own */
     struct ggml_tensor *in_resid;                    /* F32 [D, T] */
     struct ggml_tensor *in_q, *in_k, *in_v;          /* F32 [d, H, T], [d, G, T] twice */
     struct ggml_tensor *in_position;                 /* I32 [T] */

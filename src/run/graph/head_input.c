@@ -227,6 +227,14 @@ static struct ggml_tensor *norm_weights(qkv_graph *g, qkv_head_copies *copies,
     return own;
 }
 
+/* RoPE where it comes before the norm: x [d, T, n_readers]. */
+static struct ggml_tensor *turned_copies(qkv_graph *g, const qkv_head_copies *c,
+                                         struct ggml_tensor *x) {
+    struct ggml_tensor *heads = ggml_reshape_4d(g->ctx, x, x->ne[0], 1, x->ne[1], x->ne[2]);
+    struct ggml_tensor *turned = qkv_rotate_before_norm(g, c->site, c->layer, heads);
+    return turned == heads ? x : ggml_reshape_3d(g->ctx, turned, x->ne[0], x->ne[1], x->ne[2]);
+}
+
 /* What their readers make of the copies: [d, T, n_readers]. */
 static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c, qkv_head_norm norm) {
     const int32_t il = c->layer;
@@ -235,6 +243,7 @@ static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c, qkv_
         const qkv_projection own = qkv_site_projection(c->site);
         w = g->model->layers[il].w[own.weight];
         bias = g->model->layers[il].w[own.bias];
+        if (!w) w = LAYER(g, il, K); /* values are made as keys are */
     }
     const qkv_row_choice choice = {c->reader_copies, c->reader_rows, c->n_readers,
                                    rows_of_head(&g->model->hp, c->site, il)};
@@ -244,7 +253,8 @@ static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c, qkv_
     x = qkv_rows_matmul(g, w, bias, x, &choice);
     g->row_owners = c->reader_members;
     g->n_row_owners = c->n_readers;
-    x = qkv_norm(g, norm_weights(g, c, norm.weight), norm_weights(g, c, norm.bias), x);
+    x = qkv_norm(g, norm_weights(g, c, norm.weight), norm_weights(g, c, norm.bias),
+                 turned_copies(g, c, x));
     if (!qkv_heads_are_normed_together(g->model, c->site, il)) x = qkv_clamped(g, x);
     g->row_owners = NULL;
     return x;

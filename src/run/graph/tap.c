@@ -469,6 +469,8 @@ void qkv_graph_release(qkv_graph *g) {
     g->keeps = NULL;
     free(g->accumulators);
     free((void *)g->in_before);
+    free(g->seen);
+    g->seen = NULL;
     g->in_before = NULL;
     qkv_watch_release(&g->watch);
     free(g->taps);

@@ -135,6 +135,11 @@ static int check_positions(const qkv_plan *plan, const qkv_edit *edit, qkv_error
                         "edit '%s': positions=cache is for models whose queries come one after the "
                         "other, not for an encoder",
                         edit->text);
+    if (model->family->norm_after_rope)
+        return qkv_fail(err, QKV_ERR_PLAN,
+                        "edit '%s': positions=cache is not supported for %s, which normalises "
+                        "queries after RoPE",
+                        edit->text, model->family->name);
     for (int32_t il = 0; il < model->hp.n_layer; il++)
         turns |= qkv_selector_has_layer(&edit->where, il) && qkv_layer_rope(model, il) >= 0;
     if (turns || model->hp.alibi_exponent != 0) return QKV_OK;

@@ -379,6 +379,7 @@ static void skip(const float **rows, int64_t n, int64_t width) {
 static void skip_tokens(qkv_inputs *inputs, const qkv_planner *p, int32_t from, int64_t n) {
     const qkv_hparams *hp = &p->plan->model->hp;
     const qkv_layer_shape *shape = qkv_layer_shape_of(hp, from);
+    inputs->tokens += n;
     skip(&inputs->resid, n, hp->n_embd);
     skip(&inputs->q, n, (int64_t)shape->n_head * shape->head_dim);
     skip(&inputs->k, n, (int64_t)shape->n_kv_head * shape->head_dim);
@@ -433,7 +434,10 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     qkv_inputs inputs = {.tokens = pass->tokens ? pass->tokens : plan->tokens};
     if (pass->start != QKV_START_TOKENS) {
         const qkv_trunk_layer *layer = &p->session->trunk.layers[pass->from];
-        inputs = (qkv_inputs){.resid = layer->resid, .q = layer->q, .k = layer->k, .v = layer->v};
+        inputs.resid = layer->resid;
+        inputs.q = layer->q;
+        inputs.k = layer->k;
+        inputs.v = layer->v;
         if (pass->before) skip_tokens(&inputs, p, pass->from, pass->before);
     }
     status = qkv_session_compute(p->session, g, &inputs, err);

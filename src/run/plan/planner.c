@@ -73,7 +73,7 @@ int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant
         int32_t il = first_shown(plan, variant, &variant->edits[i]);
         if (il >= 0 && (first < 0 || il < first)) first = il;
     }
-    return first;
+    return first < 0 ? first : qkv_layer_fork(&plan->model->hp, first);
 }
 
 /* What a variant has to start with at its first layer: its heads, unless the input of all of them is
@@ -120,7 +120,7 @@ static qkv_pass baseline_pass(const qkv_planner *p) {
     static const size_t baseline = 0;
     qkv_pass pass = {.variants = &baseline, .n_variants = 1, .start = QKV_START_TOKENS};
     for (int32_t il = first_needed(p); il >= 0; il--) {
-        if (!p->has_resid[il]) continue;
+        if (!p->has_resid[il] || qkv_layer_fork(&p->plan->model->hp, il) != il) continue;
         pass.from = il;
         pass.start = p->has_heads[il] ? QKV_START_HEADS : QKV_START_RESID;
         break;
@@ -360,6 +360,16 @@ static int run_variants(qkv_planner *p, qkv_error *err) {
 
 /* ---- the whole ---- */
 
+/* Layers from which no pass can start are prepared for where one can. */
+static void move_to_forks(const qkv_hparams *hp, uint8_t *layers) {
+    for (int32_t il = hp->n_layer - 1; il >= 0; il--) {
+        const int32_t fork = qkv_layer_fork(hp, il);
+        if (!layers[il] || fork == il) continue;
+        layers[il] = 0;
+        layers[fork] = 1;
+    }
+}
+
 static int prepare(qkv_planner *p, qkv_error *err) {
     const qkv_plan *plan = p->plan;
     size_t layers = (size_t)plan->model->hp.n_layer + 1;
@@ -399,6 +409,7 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     }
     qkv_trunk_mark(plan->model, plan->n_tokens, plan->prepared, p->session->memory_budget,
                    p->needs_trunk);
+    move_to_forks(&plan->model->hp, p->needs_trunk);
     return QKV_OK;
 }
 

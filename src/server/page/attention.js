@@ -15,8 +15,9 @@
 // precision; the engine's own are in F32, and tests/browser/attention.mjs holds both together over the whole range.
 
 // The keys that a query sees: from first on, before end. Of a bidirectional window both sides are cut.
+// A negative window is chunks of so many keys: a query sees its own, up to itself.
 export function visibleKeys(query, n, causal, window) {
-    const first = window > 0 ? Math.max(0, query - window + 1) : 0;
+    const first = window < 0 ? query - (query % -window) : window > 0 ? Math.max(0, query - window + 1) : 0;
     const end = causal ? query + 1 : window > 0 ? Math.min(n, query + window) : n;
     return [first, end];
 }

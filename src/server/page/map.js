@@ -291,6 +291,7 @@ export class AttentionMap {
         if (!width) return false;
         const firstQuery = firstToken(row, r0, step),
             lastKey = firstToken(col + 1, c0, step) - 1;
+        if (width < 0) return lastKey < firstQuery - (firstQuery % -width);
         return firstQuery - lastKey >= width || firstKey - lastQuery >= width;
     }
 
