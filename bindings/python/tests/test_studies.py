@@ -63,7 +63,7 @@ CALLS = {
         ["-p", TEXTS[0], "--heads", "3.h0,2.h1", "--phrases", "@the\nand\n", "--new-tokens", 4],
         dict(prompts=TEXTS[0], heads=["3.h0", "2.h1"], phrases="the\nand\n", new_tokens=4),
     ),
-    "check": (["-p", TEXTS[0]], dict(prompts=TEXTS[0])),
+    "check": (["-p", TEXTS[0]], dict(prompt=TEXTS[0])),
     "streaming-llm": (
         ["-p", TEXTS[0], "--sinks", "0,2", "--recent", 4, "--only-all"],
         dict(prompts=TEXTS[0], sinks=[0, 2], recent=4, only_all=True),
