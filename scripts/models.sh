@@ -69,8 +69,9 @@ three positions of a text's token are equal.
 Activations are SiLU, GELU, exact or in its tanh form, ReLU and its square, whichever the config names (`silu`, `gelu`,
 `gelu_new`, `relu2`, ...), and xIELU in Apertus.
 
-Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
-in width; multi-head latent attention.
+Not supported, and refused by name: every other architecture; Gemma 4 with experts; multi-head
+latent attention. Layers may differ in the number and the width of their heads, in RoPE and in the feed-forward;
+circuits are computed of layers of one shape, which `--layers` chooses.
 
 ## Quantised weights
 
