@@ -170,6 +170,8 @@ def example(kind, line):
         if field is not None and field.type == "flag":
             given.append(f"{python_name(field)}=True")
             continue
+        if option == "json" or not words:
+            return None
         value = words.pop(0)
         if option == "m":
             models.append(f"qkv.open({value!r})")

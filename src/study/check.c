@@ -460,7 +460,7 @@ const study_kind qkv_study_check_model = {
         "none of these, such as another base of RoPE, is not seen here: docs/models.md says which families were "
         "compared with another implementation.\n",
     .examples = "qkv check -m MODEL\n"
-                "qkv check -p 'The river runs to the sea.' --json\n",
+                "qkv check -p 'The river runs to the sea.' -o check.html\n",
     .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(check_options),
     .most_prompts = 1,

@@ -355,7 +355,7 @@ def test_pattern(model):
         assert np.array_equal(several.data[0], maps[[1, 3]])
     changed = model.pattern("The river runs.", layer=2, head=3, edits="q@2=zero", diff=True)
     assert np.abs(changed.data).max() > 0
-    with pytest.raises(qkv.Error, match="segments"):
+    with pytest.raises(qkv.Error, match="take two texts"):
         model.pattern("The river runs.", pair="It is wide.")
     with pytest.raises(qkv.Error, match="first text"):
         model.pattern(pair="It is wide.")
