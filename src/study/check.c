@@ -228,6 +228,8 @@ static int check_stream(check_work *w, const qkv_result *r, int32_t il, qkv_erro
         qkv_invariant_same(&w->lines[CHECK_LAYERS].gap, il, -1, w->last, pre.data, (int64_t)n);
     }
     memcpy(w->last, post.data, n * sizeof *w->last);
+    /* A factor at the layer's end, and what its own embeddings add: no sum of the three. */
+    if (w->model->layers[il].w[QKV_LAYER_LAYER_SCALE]) return QKV_OK;
     w->lines[CHECK_RESIDUAL].n++;
     return qkv_invariant_residual(&w->lines[CHECK_RESIDUAL].gap, il, &stream, err);
 }
@@ -327,6 +329,8 @@ static const char *reason(const check_work *w, check_id id) {
         return "no layer has attention";
     case CHECK_MLP_OUT:
         return "the feed-forward is a choice of experts, without neurons that all tokens have";
+    case CHECK_RESIDUAL:
+        return "layers end with a factor, after which resid_post is not this sum";
     case CHECK_LAYERS:
         return "the model has one layer";
     case CHECK_CAUSALITY:
