@@ -30,7 +30,7 @@ setup: ## install missing packages, fetch and build ggml (once)
 demo: program ## draw both figures with the default model, or with MODEL=tinyllama
 	@scripts/demo.sh "$(MODEL)"
 
-check: build-tests ## build everything and run the tests that take about two minutes together, for use while working
+check: build-tests ## build everything and run all but the longest tests, about two minutes on four cores, for use while working
 	@scripts/test.sh build -LE 'real|browser|wheel|long'
 
 # Tests with real models, which are fetched, are a set of their own.

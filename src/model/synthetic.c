@@ -187,6 +187,14 @@ static int add_tensor(writer *w, const char *name, const char *letters, qkv_erro
     return QKV_OK;
 }
 
+static qkv_slot_set needed(const writer *w, int il) {
+    const qkv_family *family = w->family;
+    qkv_slot_set all = family->layer_required;
+    if (!w->hp.parallel) all |= family->sequential_required;
+    if (family->first_unnormed && il == 0) all &= ~QKV_HAS(ATTN_NORM);
+    return all;
+}
+
 static int add_tensors(writer *w, qkv_error *err) {
     int status = QKV_OK;
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT && status == QKV_OK; i++) {
@@ -196,9 +204,7 @@ static int add_tensors(writer *w, qkv_error *err) {
     }
     for (int il = 0; il < w->hp.n_layer; il++) {
         for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT && status == QKV_OK; i++) {
-            const qkv_slot_set all =
-                w->family->layer_required | (w->hp.parallel ? 0 : w->family->sequential_required);
-            if (!(all >> i & 1)) continue;
+            if (!(needed(w, il) >> i & 1)) continue;
             const qkv_weight_slot slot = qkv_family_layer_slot(w->family, i);
             char name[GGML_MAX_NAME];
             snprintf(name, sizeof name, "blk.%d.%s", il, slot.name);

@@ -6,6 +6,9 @@
  */
 #include "study/effects.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/json.h"
 #include "base/temporary.h"
 #include "study/recipe.h"
@@ -89,6 +92,28 @@ static void set_prompts(json_t *spec, const qkv_own_prompts *prompts) {
         qkv_json_put(spec, "parse_special", json_true());
 }
 
+/* What cannot be drawn is told before anything is computed. */
+static int check_chart(const effects_options *o, const qkv_sweep *sweep, qkv_error *err) {
+    enum { HEATMAP = 1, LINES, RANKING };
+    for (size_t i = 0; i < sweep->n_settings && sweep->n_targets; i++) {
+        const qkv_setting *setting = &sweep->settings[i];
+        const int repeats = i && strcmp(setting->op, sweep->settings[i - 1].op) == 0;
+        if (o->chart == LINES && isnan(setting->epsilon))
+            return qkv_fail(
+                err, QKV_ERR_ARGUMENT,
+                "lines go along \xce\xb5, and the operation '%s' has none; draw a heatmap",
+                setting->op);
+        if ((o->chart == HEATMAP || o->chart == RANKING) && repeats)
+            return qkv_fail(
+                err, QKV_ERR_ARGUMENT,
+                "a heatmap and a ranking are of one \xce\xb5, and '%s' has several: give one "
+                "with `epsilon`, or draw lines",
+                setting->op);
+    }
+    if (!o->order || o->chart == RANKING) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "`order` is of `chart` ranking");
+}
+
 static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const void *given,
                       qkv_error *err) {
     const effects_options *o = given;
@@ -104,6 +129,7 @@ static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const void *giv
                 : qkv_sweep_make(sweep, in->model, spec, in->prompts.n ? &in->prompts : NULL, err);
     }
     if (status == QKV_OK) status = qkv_recipe_check_sweep(recipe, *sweep, err);
+    if (status == QKV_OK) status = check_chart(o, *sweep, err);
     if (status == QKV_OK && o->change && !(*sweep)->baseline)
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "`change` is the difference from the unedited value: add none to "

@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/number_list.h"
 #include "base/text.h"
+#include "run/ops/operation.h"
 #include "sweep/spec.h"
 #include "sweep/sweep.h"
 
@@ -93,9 +94,10 @@ static int read_epsilons(const qkv_spec *spec, numbers *list, qkv_error *err) {
 
 /* Those whose one number may come from the list of ε. */
 static int takes_epsilon(const char *op, size_t length) {
-    static const char *const names[] = {"scale", "set", "add", "noise"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strlen(names[i]) == length && memcmp(names[i], op, length) == 0) return 1;
+    const char *name;
+    for (size_t i = 0; (name = qkv_op_name(i)); i++) {
+        if (strlen(name) == length && memcmp(name, op, length) == 0)
+            return (qkv_op_flags((qkv_op)i) & QKV_EDIT_HAS_NUMBER) != 0;
     }
     return 0;
 }
