@@ -141,6 +141,11 @@ static int read_custom(writer *w, const char *text, qkv_error *err) {
         snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
         w->family = qkv_family_find(name);
         if (!w->family) return fail_family(text, name, err);
+        if (w->family->mixer != QKV_MIXER_NONE)
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "shape '%s': models of the family %s have layers without attention, "
+                            "whose shapes cannot be told",
+                            text, name);
     }
     return parse_numbers(&w->hp, text, colon ? colon + 1 : text, err);
 }

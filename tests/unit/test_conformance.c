@@ -256,7 +256,8 @@ static size_t random_variant(const judge *f, dice *d, ref_edit edits[4]) {
     uint64_t used = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t site = dice_below(d, QKV_SITE_COUNT);
-        while (used >> site & 1) site = dice_below(d, QKV_SITE_COUNT);
+        while (used >> site & 1 || !ref_has_site(f->ref, (qkv_site)site))
+            site = dice_below(d, QKV_SITE_COUNT);
         used |= (uint64_t)1 << site;
         edits[i] = random_edit(f, d, (qkv_site)site);
     }

@@ -1,7 +1,7 @@
 /*
  * The short convolution of linear mixers: a channel sees itself, of a token and of the n_taps - 1 tokens before
  * it. In a step these come from the cache, which then gets the last ones. A thread takes whole channels, so
- * that nobody reads what another has written.
+ * that no thread reads what another has written.
  */
 #include <string.h>
 

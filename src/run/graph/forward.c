@@ -81,7 +81,7 @@ typedef struct mixed_tokens {
     struct ggml_tensor *x, *a;
 } mixed_tokens;
 
-/* Returns 0 where the pass ends with the maps. Where only some tokens go on, x has these. */
+/* Returns 0 where the pass ends with the maps. Where only some tokens are wanted after it, x has these. */
 static int mix_tokens(qkv_graph *g, int32_t il, mixed_tokens *t) {
     const int mixes = qkv_layer_has(&g->model->hp, il, QKV_PART_MIXER);
     struct ggml_tensor *z = NULL, *y = NULL, *a = NULL;
