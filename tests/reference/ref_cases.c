@@ -151,7 +151,9 @@ void ref_choose_arguments(ref_edit *edit) {
 void ref_choose_vector(const ref_model *m, int T, ref_edit *e, int which) {
     if (!ref_takes_vector(e->op)) return;
     int first = 0;
-    while (first + 1 < m->n_layer && !ref_has(e->layers, first)) first++;
+    while (first + 1 < m->n_layer &&
+           !(ref_has(e->layers, first) && ref_has_site_in(m, e->site, first)))
+        first++;
     const ref_model own = ref_in_layer(m, first);
     const ref_view v = ref_view_of(&own, e->site, T, NULL);
     e->vector = (ref_shape){.width = v.n_col};

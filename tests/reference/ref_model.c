@@ -455,7 +455,8 @@ static ref_activation read_activation(const source_file *f, ref_activation usual
 }
 
 static int least(int a, int b) {
-    return a && a < b ? a : b; /* a is 0 at first */
+    if (!a || !b) return a ? a : b; /* 0 at first, and of layers that lack the block */
+    return a < b ? a : b;
 }
 
 static void read_layer_shapes(source_file *f) {
