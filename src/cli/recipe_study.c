@@ -125,10 +125,39 @@ static int set_heads(qkv_study *study, const json_t *options, const recipe_args 
     return status;
 }
 
+static int has_field(const char *kind, const char *name) {
+    qkv_study_field field = QKV_STUDY_FIELD_INIT;
+    for (size_t i = 0; qkv_study_get_field(kind, i, &field); i++) {
+        if (strcmp(field.name, name) == 0) return 1;
+    }
+    return 0;
+}
+
+/* Options that some studies have. */
+static int check_own(const qkv_study *study, const recipe_args *args, qkv_error *err) {
+    const struct {
+        const char *field, *option;
+        int given;
+    } own[] = {{"needles", "needles", args->needles != NULL},
+               {"phrases", "phrases", args->phrases != NULL},
+               {"heads", "heads-from", args->heads_from != NULL},
+               {"parity", "parity", args->parity},
+               {"mean_map", "mean-map", args->mean_map}};
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    int status = qkv_study_get_info(study, &info, err);
+    for (size_t i = 0; i < sizeof own / sizeof *own && status == QKV_OK; i++) {
+        if (own[i].given && !has_field(info.kind, own[i].field))
+            status = cli_usage(err, "--%s is not for this recipe, whose study is '%s'",
+                               own[i].option, info.kind);
+    }
+    return status;
+}
+
 static int set_options(qkv_study *study, const json_t *recipe, const recipe_args *args,
                        qkv_error *err) {
     const json_t *own = json_object_get(recipe, "options");
-    int status = set_needles(study, args->needles, err);
+    int status = check_own(study, args, err);
+    if (status == QKV_OK) status = set_needles(study, args->needles, err);
     for (size_t i = 0; i < args->set.n && status == QKV_OK; i++)
         status = set_one(study, args->set.items[i].value, err);
     if (status == QKV_OK) status = set_file(study, "phrases", args->phrases, err);

@@ -1,13 +1,13 @@
 /* Effects as tables and charts: what a recipe asks for, means over the prompts, a chart for each metric and operation. */
 #include "study/effects.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "study/plot.h"
 #include "study/recipe.h"
 #include "sweep/sweep.h"
@@ -159,8 +159,8 @@ static int add_asked(const effects *e, qkv_study *study, qkv_error *err) {
 static void name_chart(char out[NAME_SIZE], const char *metric, const char *op) {
     snprintf(out, NAME_SIZE, "%s%s%s", metric, op ? "_" : "", op ? op : "");
     for (char *at = out; *at; at++) {
-        *at = (char)tolower((unsigned char)*at);
-        if (!islower((unsigned char)*at) && !isdigit((unsigned char)*at)) *at = '_';
+        *at = qkv_lower(*at);
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9'))) *at = '_';
     }
 }
 

@@ -78,7 +78,7 @@ static void key_of(key *out, const qkv_sweep_reader *file, const qkv_sweep_row *
         if (number < 0)
             snprintf(out->text, sizeof out->text, "all_%ss", units[by]);
         else
-            snprintf(out->text, sizeof out->text, "%s_%.0f", units[by], out->number = number);
+            qkv_format(out->text, sizeof out->text, "%s_%.0f", units[by], out->number = number);
     } else if (by == DIMENSION_TARGET) {
         snprintf(out->text, sizeof out->text, "%s",
                  qkv_sweep_reader_target(file, (size_t)row->target));
