@@ -155,7 +155,7 @@ static json_t *describe_prompts(const qkv_figure *fig) {
         json_t *strings = prompt->labels ? json_array() : NULL;
         for (size_t t = 0; strings && t < prompt->n_tokens; t++)
             qkv_json_push(strings, qkv_json_text(prompt->labels[t]));
-        if (strings) qkv_json_put(entry, "token_strings", strings);
+        if (prompt->labels) qkv_json_put(entry, "token_strings", strings);
         qkv_json_push(list, entry);
     }
     return list;

@@ -135,8 +135,8 @@ def families() -> list[str]:
     """The architectures that can be opened.
 
     >>> import qkv
-    >>> qkv.families()[:2]
-    ['llama', 'gpt2']
+    >>> "llama" in qkv.families(), "gpt2" in qkv.families()
+    (True, True)
     """
     return names_of(lib.qkv_family_name)
 
