@@ -37,24 +37,3 @@ void qkv_delta_pass(const qkv_state_pass *p) {
         memcpy(p->out + t * p->out_stride, out, (size_t)p->n_columns * sizeof *out);
     }
 }
-
-void qkv_mamba_pass(const qkv_state_pass *p) {
-    for (int64_t t = 0; t < p->n_tokens; t++) {
-        const float *read = row(&p->read, t), *write = row(&p->write, t);
-        const float decay = *row(&p->decay, t), step = *row(&p->step, t);
-        float x[N], out[N];
-        load(x, &p->value, t, p->n_columns);
-        for (int c = 0; c < N; c++) {
-            out[c] = p->skip * x[c];
-            x[c] *= step;
-        }
-        for (int64_t i = 0; i < p->width; i++) {
-            float *s = p->state + i * N;
-            for (int c = 0; c < N; c++) {
-                s[c] = decay * s[c] + write[i] * x[c];
-                out[c] += read[i] * s[c];
-            }
-        }
-        memcpy(p->out + t * p->out_stride, out, (size_t)p->n_columns * sizeof *out);
-    }
-}

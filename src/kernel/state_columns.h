@@ -23,10 +23,9 @@ typedef struct qkv_token_rows {
 typedef struct qkv_state_pass {
     int64_t n_tokens, width;    /* rows of the state */
     int64_t n_columns;          /* at most QKV_STATE_COLUMNS */
-    qkv_token_rows read, write; /* `width` numbers per token: q and k, or C and B */
-    qkv_token_rows value;       /* `n_columns` numbers per token: v or x */
+    qkv_token_rows read, write; /* `width` numbers per token: q and k */
+    qkv_token_rows value;       /* `n_columns` numbers per token: v */
     qkv_token_rows decay, step; /* one number per token */
-    float skip;                 /* of the value that the output gets beside what is read */
     float *state;               /* width rows of QKV_STATE_COLUMNS */
     float *out;
     int64_t out_stride;
@@ -34,7 +33,5 @@ typedef struct qkv_state_pass {
 
 /* The gated delta rule. S becomes decay S, then gets step (v - k·S) at k; out = q·S. */
 void qkv_delta_pass(const qkv_state_pass *p);
-/* Mamba-2. S becomes decay S, and gets step x at B; out = C·S + skip x. */
-void qkv_mamba_pass(const qkv_state_pass *p);
 
 #endif

@@ -36,8 +36,6 @@ static int64_t mixer_dimension(const qkv_hparams *hp, char letter) {
         return m->n_groups;
     case 'w':
         return m->inner / m->n_heads;
-    case 'I':
-        return m->inner + qkv_mixer_channels(hp) + m->n_heads;
     case 'b':
         return 2 * (int64_t)m->n_heads;
     case 't':

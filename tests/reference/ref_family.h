@@ -52,7 +52,6 @@ typedef enum ref_mixer_kind {
     REF_NO_MIXER,
     REF_DELTA,      /* gated delta rule; value head h has key head h mod (key heads) */
     REF_DELTA_RUNS, /* the same; value heads that share a key head follow each other */
-    REF_MAMBA2,
     REF_SHORT_CONV
 } ref_mixer_kind;
 

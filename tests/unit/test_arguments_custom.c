@@ -184,12 +184,12 @@ static void hooks(void **state) {
     OK(qkv_hook_translate(out, "ln_final.hook_normalized", &err));
     assert_string_equal(out, "final_norm");
     size_t n = 0;
-    unsigned sites = 0; /* all but the logits, each once */
+    unsigned sites = 0; /* all but the logits, and gates, which have no hook: each once */
     for (; qkv_hook_name(n, &site); n++) {
-        assert_true(site != QKV_SITE_LOGITS && (sites >> site & 1) == 0);
+        assert_true(site != QKV_SITE_LOGITS && site != QKV_SITE_GATE && (sites >> site & 1) == 0);
         sites |= 1u << site;
     }
-    assert_int_equal(n, QKV_SITE_COUNT - 1);
+    assert_int_equal(n, QKV_SITE_COUNT - 2);
     assert_null(qkv_hook_name(n, NULL));
     assert_string_equal(qkv_hook_name(0, NULL), "hook_resid_pre");
 }

@@ -11,7 +11,7 @@
  * s that of the shared one, V vocabulary, C context, R = rotated pairs, p a layer's own embedding, P = p times
  * the number of layers, v the width of values, 1 one, * any.
  * Of linear mixers: c taps of the convolution, x its channels, i inner width, h heads of the state (value
- * heads), w = i/h width of a head, I what goes in, b = 2h, t = 3D.
+ * heads), w = i/h width of a head, b = 2h, t = 3D.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
 #define QKV_MODEL_FAMILY_FAMILY_H
@@ -76,7 +76,6 @@
 /* The weights of linear mixers, which stand beside attention or in its place: a list, and sets, of their
  * own. A name may be that of a slot above: a layer has the one or the other. */
 #define QKV_MIXER_WEIGHT_LIST(X)                                                                   \
-    X(IN, "ssm_in.weight", "DI")                                                                   \
     X(QKV, "attn_qkv.weight", "Dx")                                                                \
     X(GATE, "attn_gate.weight", "Di")                                                              \
     X(CONV, "ssm_conv1d.weight", "cx")                                                             \
@@ -86,7 +85,6 @@
     X(ALPHA, "ssm_alpha.weight", "Dh")                                                             \
     X(BETA, "ssm_beta.weight", "Dh")                                                               \
     X(BETA_ALPHA, "ssm_ba.weight", "Db")                                                           \
-    X(SKIP, "ssm_d", "1h")                                                                         \
     X(NORM, "ssm_norm.weight", "w")                                                                \
     X(OUT, "ssm_out.weight", "iD")                                                                 \
     X(SHORT_IN, "shortconv.in_proj.weight", "Dt")                                                  \
