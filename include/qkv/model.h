@@ -97,7 +97,8 @@ typedef struct qkv_layer_info {
                        * those of its own chunk of C tokens, up to itself */
     int32_t kv_layer; /* whose keys and values its queries see: usually its own number */
     int32_t has_gate; /* 1: z is multiplied by a gate before the output matrix (site `gate`) */
-    const char *kind; /* "an attention layer", "a gated delta-net layer"; without attention n_head is 0 */
+    const char
+        *kind; /* "an attention layer", "a gated delta-net layer"; without attention n_head is 0 */
 } qkv_layer_info;
 
 #define QKV_LAYER_INFO_INIT                                                                        \

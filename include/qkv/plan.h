@@ -63,7 +63,8 @@ extern "C" {
     X(V, "v", "T,G,d", "values")                                                                   \
     X(Q_ROT, "q_rot", "T,H,d", "queries after RoPE")                                               \
     X(K_ROT, "k_rot", "T,G,d", "keys after RoPE")                                                  \
-    X(SCORES, "scores", "H,T,T", "scaled, soft-capped, with ALiBi's bias; before mask and softmax") \
+    X(SCORES, "scores", "H,T,T",                                                                   \
+      "scaled, soft-capped, with ALiBi's bias; before mask and softmax")                           \
     X(PATTERN, "pattern", "H,T,T", "attention weights, after the softmax")                         \
     X(Z, "z", "T,H,d", "pattern times v, per query head")                                          \
     X(ATTN_OUT, "attn_out", "T,D", "what attention, or what stands for it, adds to the stream")    \
@@ -76,7 +77,8 @@ extern "C" {
     X(Q_IN, "q_in", "T,H,D", "the layer's input as one query head reads it, before the norm")      \
     X(K_IN, "k_in", "T,G,D", "the layer's input as one key head reads it, before the norm")        \
     X(V_IN, "v_in", "T,G,D", "the layer's input as one value head reads it, before the norm")      \
-    X(GATE, "gate", "T,H,d", "what z is multiplied by before the output matrix, where there is a gate")
+    X(GATE, "gate", "T,H,d",                                                                       \
+      "what z is multiplied by before the output matrix, where there is a gate")
 
 #define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
 typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;

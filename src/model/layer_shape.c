@@ -89,8 +89,7 @@ static int read_numbers(const qkv_model *model, int32_t *rows, qkv_error *err) {
         status = read_each(model, "attention.key_length_swa", 1, MAX_WIDTH, row[KEYS_SWA], err);
     if (status == QKV_OK)
         status = read_each(model, "attention.value_length_swa", 1, MAX_WIDTH, row[VALUES_SWA], err);
-    if (status == QKV_OK)
-        status = read_feed_forward(model, least, row[FEED_FORWARD], err);
+    if (status == QKV_OK) status = read_feed_forward(model, least, row[FEED_FORWARD], err);
     return status;
 }
 

@@ -153,15 +153,16 @@ static int on_progress(void *user, int64_t done, int64_t wanted) {
     return qkv_session_reach(to->session, (double)done, 0, to->err) != QKV_OK;
 }
 
-static int run(greedy *found, greedy_task *task, qkv_error *err) {
+static int run(greedy *found, const greedy_task *task, qkv_error *err) {
     int stopped = 0;
     told to = {task->session, err};
-    task->progress = on_progress;
-    task->user = &to;
+    greedy_task own = *task;
+    own.progress = on_progress;
+    own.user = &to;
     int status =
         qkv_session_begin_work(task->session, "heads", (double)qkv_greedy_n_tries(task), err);
     if (status != QKV_OK) return status;
-    status = qkv_greedy_run(found, task, &stopped, err);
+    status = qkv_greedy_run(found, &own, &stopped, err);
     if (status == QKV_OK && stopped) status = QKV_ERR_CANCELLED;
     return qkv_session_end_work(task->session, status);
 }

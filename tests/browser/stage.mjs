@@ -190,8 +190,9 @@ export class Stage {
         return page;
     }
 
-    // Ready: nothing is asked for and nothing waits. The page says so on its root element.
+    // Ready: nothing is asked for and nothing waits. The page says so on its root element, a frame after what was done.
     async ready(page = this.page) {
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
         await page.waitForSelector('html[data-ready="yes"]', { timeout: 60000 });
     }
 

@@ -7,7 +7,8 @@
 
 int ref_has_heads(qkv_site site) {
     return site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
-           site == QKV_SITE_GATE || site == QKV_SITE_Q_IN || ref_is_shared(site) || ref_is_map(site);
+           site == QKV_SITE_GATE || site == QKV_SITE_Q_IN || ref_is_shared(site) ||
+           ref_is_map(site);
 }
 
 int ref_is_input(qkv_site site) {
@@ -95,9 +96,8 @@ int ref_has_site(const ref_model *m, qkv_site site) {
 
 /* Which sites of its own layer an edit of a site can change. */
 static const unsigned flows[QKV_SITE_COUNT] = {
-    [QKV_SITE_RESID_PRE] =
-        ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT) | ONLY(Q_IN) | ONLY(K_IN) | ONLY(V_IN) |
-        ONLY(GATE),
+    [QKV_SITE_RESID_PRE] = ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT) | ONLY(Q_IN) | ONLY(K_IN) |
+                           ONLY(V_IN) | ONLY(GATE),
     [QKV_SITE_GATE] = ONLY(GATE) | AFTER,
     [QKV_SITE_Q_IN] = ONLY(Q_IN) | ONLY(Q) | ONLY(Q_ROT) | SCORED,
     [QKV_SITE_K_IN] = ONLY(K_IN) | ONLY(K) | ONLY(K_ROT) | SCORED,

@@ -78,22 +78,22 @@ typedef struct ref_family {
     int bare_head_norms; /* heads that turn are normalised without weights, unless there are 128 experts */
     int tempers_unturned; /* queries that do not turn have a temperature, from the next position on; 0.1 and 8192
                            * where the file does not say it */
-    int shares_input;   /* experts read their input times their share */
-    int mixes;          /* two experts by the sparse mixer */
-    int sqrt_embedding; /* embeddings are multiplied by sqrt(D) */
-    int divides_logits; /* by logit_scale, instead of multiplying */
-    int fused_gate;     /* gate and up are one matrix, gate first */
-    int bare_norms;     /* norms of the residual stream have no weights: ones */
-    int bare_values;    /* values are normalised per head, without weights */
-    int unscaled;       /* scores are not divided by sqrt(d) */
-    int sigmoid_router; /* experts are weighed by the sigmoid of their score, not by a softmax */
-    int keeps_shares;   /* the best experts keep their shares of a softmax over all */
-    int last_slope;     /* ALiBi: the last of 2^n heads has the slope 2^-this; 0: none */
-    int encoder;        /* every token sees every other; no logits */
-    ref_mixer_kind mixer;    /* of layers that have one, beside attention or in its place */
+    int shares_input;     /* experts read their input times their share */
+    int mixes;            /* two experts by the sparse mixer */
+    int sqrt_embedding;   /* embeddings are multiplied by sqrt(D) */
+    int divides_logits;   /* by logit_scale, instead of multiplying */
+    int fused_gate;       /* gate and up are one matrix, gate first */
+    int bare_norms;       /* norms of the residual stream have no weights: ones */
+    int bare_values;      /* values are normalised per head, without weights */
+    int unscaled;         /* scores are not divided by sqrt(d) */
+    int sigmoid_router;   /* experts are weighed by the sigmoid of their score, not by a softmax */
+    int keeps_shares;     /* the best experts keep their shares of a softmax over all */
+    int last_slope;       /* ALiBi: the last of 2^n heads has the slope 2^-this; 0: none */
+    int encoder;          /* every token sees every other; no logits */
+    ref_mixer_kind mixer; /* of layers that have one, beside attention or in its place */
     const char *output_norm; /* what the final norm is called; NULL: output_norm */
     int gated_heads;         /* W_q gives, per head, q and a gate: z times its sigmoid goes on */
-    const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
+    const char *ffn_before;  /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;
 
 /* NULL when there is none. */

@@ -35,9 +35,9 @@ ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data) {
     if (site == QKV_SITE_Q_IN) v.n_head = m->H;
     if (site == QKV_SITE_LOGITS) v.n_col = m->V;
     if (site == QKV_SITE_MLP_ACT) v.n_col = m->F;
-    if (!ref_is_input(site) && (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q ||
-                                site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
-                                site == QKV_SITE_GATE))
+    if (!ref_is_input(site) &&
+        (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q || site == QKV_SITE_Q_ROT ||
+         site == QKV_SITE_Z || site == QKV_SITE_GATE))
         v.n_col = m->d;
     v.head_stride = (size_t)v.n_col;
     v.row_stride = (size_t)v.n_head * (size_t)v.n_col;

@@ -84,8 +84,7 @@ static int list_tokens(const place *p, int T, int *tokens) {
 /* The reference's tensor as the capture counts heads, in the shape of its layer. */
 static ref_view view_of(const ref_run *run, const place *p, const qkv_tensor *t) {
     const int seen = ref_is_shared(p->site) && t->head_kind == 'h';
-    const ref_model own =
-        ref_has_layer(p->site) ? ref_in_layer(run->model, p->layer) : *run->model;
+    const ref_model own = ref_has_layer(p->site) ? ref_in_layer(run->model, p->layer) : *run->model;
     return ref_view_of(&own, seen ? ref_seen_like(p->site) : p->site, run->T,
                        seen ? run->seen[p->site][p->layer] : run->site[p->site][p->layer]);
 }

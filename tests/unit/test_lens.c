@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "qkv/study.h"
+#include "reference/ref_cases.h"
 #include "reference/ref_model.h"
 #include "run/unembed.h"
-#include "reference/ref_cases.h"
 #include "support/engine.h"
 #include "support/expectations.h"
 #include "support/scratch.h"
@@ -168,9 +168,14 @@ static void check_family(const char *name) {
     engine_open(&e, x.model, 1);
     const expected_prompt *prompt = &x.prompts[0];
     if (e.info->has_logits && e.info->causal) {
-        const char *const captures[] = {"resid_pre@0", "resid_post@*", "z@*", "attn_out@*",
-                                        "mlp_out@*",   "logits",
-                                        ref_has_site(m, QKV_SITE_GATE) ? "gate@*" : NULL, NULL};
+        const char *const captures[] = {"resid_pre@0",
+                                        "resid_post@*",
+                                        "z@*",
+                                        "attn_out@*",
+                                        "mlp_out@*",
+                                        "logits",
+                                        ref_has_site(m, QKV_SITE_GATE) ? "gate@*" : NULL,
+                                        NULL};
         const engine_run run = {prompt->tokens, prompt->n_tokens, NULL, captures, NULL};
         qkv_result *result = engine_execute(&e, &run);
         for (int layer = 0; layer < m->n_layer; layer++) {

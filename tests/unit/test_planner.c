@@ -113,7 +113,8 @@ static void check_family(engine *e, const family *f) {
         expected[i] = ref_forward(ref, prompt(7), T, &list->edits[i], 1, source);
     engine_open(&alone, path, 1);
     for (int site = 0; site < QKV_SITE_COUNT; site++)
-        for (int layer = ref_has_site(ref, (qkv_site)site) ? 1 : LAYERS; layer < (ref_has_layer((qkv_site)site) ? LAYERS : 2); layer++) {
+        for (int layer = ref_has_site(ref, (qkv_site)site) ? 1 : LAYERS;
+             layer < (ref_has_layer((qkv_site)site) ? LAYERS : 2); layer++) {
             const observed o =
                 judge_observe((qkv_site)site, ref_has_layer((qkv_site)site) ? layer : 0);
             check_observed(e, &alone, list, expected, &o);

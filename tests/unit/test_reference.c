@@ -118,14 +118,16 @@ static void check_run(const ref_model *m, const expectations *e, const expected_
         const difference d =
             compare_to_doubles(expected->data, r->site[QKV_SITE_PATTERN][il], expected->count);
         /* transformers computes in single precision: rounding grows from layer to layer */
-        if (d.max > (m->n_layer > 4 ? 5e-5 : 2e-5)) fail_msg("'%s': pattern of layer %d: %g", run->edits, il, d.max);
+        if (d.max > (m->n_layer > 4 ? 5e-5 : 2e-5))
+            fail_msg("'%s': pattern of layer %d: %g", run->edits, il, d.max);
     }
     /* an encoder gives its last hidden state */
     const double *output = m->output.w             ? r->site[QKV_SITE_LOGITS][0]
                            : m->output_norm.weight ? r->site[QKV_SITE_FINAL_NORM][0]
                                                    : r->site[QKV_SITE_RESID_POST][m->n_layer - 1];
     const difference d = compare_to_doubles(run->logits.data, output, run->logits.count);
-    if (d.max > (m->n_layer > 6 ? 5e-5 : 2e-5) * d.scale) fail_msg("'%s': output: %g", run->edits, d.max);
+    if (d.max > (m->n_layer > 6 ? 5e-5 : 2e-5) * d.scale)
+        fail_msg("'%s': output: %g", run->edits, d.max);
     ref_run_free(r);
 }
 

@@ -17,8 +17,8 @@ static const qkv_weight_slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)}
 static const char *const key_names[] = {QKV_FAMILY_KEY_LIST(KEY_NAME)};
 #undef KEY_NAME
 
-_Static_assert(QKV_LAYER_WEIGHT_COUNT <= 64 && QKV_MODEL_WEIGHT_COUNT <= 64 && QKV_KEY_COUNT <= 32 &&
-                   QKV_MIXER_WEIGHT_COUNT <= 32,
+_Static_assert(QKV_LAYER_WEIGHT_COUNT <= 64 && QKV_MODEL_WEIGHT_COUNT <= 64 &&
+                   QKV_KEY_COUNT <= 32 && QKV_MIXER_WEIGHT_COUNT <= 32,
                "sets of weights are 64-bit masks, those of keys and of mixers 32-bit ones");
 
 const qkv_family *qkv_family_get(int index) {

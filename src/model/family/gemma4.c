@@ -101,7 +101,7 @@ static int configure(qkv_hf_config *config, qkv_error *err) {
 }
 
 #define ROPE_DEFAULTS                                                                              \
-    " \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"default\","                     \
+    " \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"default\","                   \
     " \"rope_theta\": 10000.0}, \"full_attention\": {\"rope_type\": \"proportional\","             \
     " \"partial_rotary_factor\": 0.25, \"rope_theta\": 1000000.0}}"
 

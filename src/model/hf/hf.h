@@ -153,8 +153,9 @@ struct qkv_hf {
     const char *window_architecture; /* the only one that has a window; NULL: all */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
-    const char *ignored_part;   /* tensors below it are not of the model: heads that predict further tokens */
-    const qkv_hf_setting *rope_settings;          /* the same, within RoPE's */
+    const char *
+        ignored_part; /* tensors below it are not of the model: heads that predict further tokens */
+    const qkv_hf_setting *rope_settings; /* the same, within RoPE's */
     /* Tensors of one number in each layer, and the list of them that a GGUF file has as a key; end with {NULL}. */
     const qkv_hf_name *layer_numbers;
     const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */

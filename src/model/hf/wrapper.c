@@ -43,9 +43,8 @@ const char *const qkv_hf_text_prefixes[] = {"language_model.model.",
                                             NULL};
 
 const char *const qkv_hf_other_parts[] = {
-    "vision_tower",          "vision_model",  "visual",      "connector",
-    "multi_modal_projector", "image_newline", "audio_tower", "embed_vision",
-    "embed_audio",           NULL};
+    "vision_tower",  "vision_model", "visual",       "connector",   "multi_modal_projector",
+    "image_newline", "audio_tower",  "embed_vision", "embed_audio", NULL};
 
 const char *const qkv_hf_other_settings[] = {
     "audio_config",

@@ -311,8 +311,9 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
 static qkv_seen look_at(qkv_graph *g, int32_t il, qkv_heads p, const qkv_query_block *block) {
     const int64_t H = g->model->hp.layers[il].n_head;
     struct ggml_tensor *plain_k = NULL;
-    struct ggml_tensor *k = qkv_tap_shared(
-        g, QKV_SITE_K_ROT, il, qkv_rotate_after_norm(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
+    struct ggml_tensor *k =
+        qkv_tap_shared(g, QKV_SITE_K_ROT, il, qkv_rotate_after_norm(g, il, p.k, g->in_position),
+                       &plain_k); // [d, G, T, B]
     qkv_seen s = {0};
     if (g->step) {
         s.keys.edited = qkv_cache_keys(g, il, k);

@@ -132,11 +132,11 @@ typedef struct qkv_graph {
 
     struct ggml_context *ctx;
     struct ggml_cgraph *cgraph;
-    struct ggml_tensor *in_tokens;                   /* I32 [T] */
-    struct ggml_tensor *embedded; /* [D, T, texts], as they come out of the matrix, scaled */
+    struct ggml_tensor *in_tokens;      /* I32 [T] */
+    struct ggml_tensor *embedded;       /* [D, T, texts], as they come out of the matrix, scaled */
     struct ggml_tensor *own_embeddings; /* [p, n_layer, T, texts], of models that have them */
     qkv_seen *seen;               /* n_layer: keys and values of the layers that have their own */
-    struct ggml_tensor *in_resid;                    /* F32 [D, T] */
+    struct ggml_tensor *in_resid; /* F32 [D, T] */
     struct ggml_tensor *in_q, *in_k, *in_v;          /* F32 [d, H, T], [d, G, T] twice */
     struct ggml_tensor *in_position;                 /* I32 [T] */
     struct ggml_tensor *in_position_before;          /* I32 [n_before] */

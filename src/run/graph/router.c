@@ -17,8 +17,8 @@
 #include "run/graph/build.h"
 
 static void softmax(const float *scores, int64_t n, float *out) {
-    float largest = scores[0], sum = 0;
-    for (int64_t e = 1; e < n; e++) largest = fmaxf(largest, scores[e]);
+    float largest = -INFINITY, sum = 0;
+    for (int64_t e = 0; e < n; e++) largest = fmaxf(largest, scores[e]);
     for (int64_t e = 0; e < n; e++) sum += out[e] = expf(scores[e] - largest);
     for (int64_t e = 0; e < n; e++) out[e] /= sum;
 }

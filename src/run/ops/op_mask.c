@@ -143,10 +143,11 @@ static int check_positions(const qkv_plan *plan, const qkv_edit *edit, qkv_error
     for (int32_t il = 0; il < model->hp.n_layer; il++)
         turns |= qkv_selector_has_layer(&edit->where, il) && qkv_layer_rope(model, il) >= 0;
     if (turns || model->hp.alibi_exponent != 0) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_PLAN,
-                    "edit '%s': positions=cache can have no effect: none of these layers has RoPE or "
-                    "ALiBi; leave it out",
-                    edit->text);
+    return qkv_fail(
+        err, QKV_ERR_PLAN,
+        "edit '%s': positions=cache can have no effect: none of these layers has RoPE or "
+        "ALiBi; leave it out",
+        edit->text);
 }
 
 /* A query has one position in a head. */
