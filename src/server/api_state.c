@@ -96,7 +96,7 @@ static json_t *list_limits(const qkv_model_pool *pool) {
                      (json_int_t)qkv_model_pool_options(pool)->max_tokens, "edits",
                      QKV_REQUEST_EDITS, "side", QKV_LIMIT_SIDE, "overview_side",
                      QKV_LIMIT_OVERVIEW_SIDE, "generate", QKV_LIMIT_GENERATE, "epsilons",
-                     QKV_LIMIT_EPSILONS, "top", QKV_LIMIT_TOP, "qkv_own_prompts",
+                     QKV_LIMIT_EPSILONS, "top", QKV_LIMIT_TOP, "study_prompts",
                      QKV_LIMIT_STUDY_PROMPTS, "study_tokens", QKV_LIMIT_STUDY_TOKENS, "study_cells",
                      QKV_LIMIT_STUDY_CELLS);
 }

@@ -157,6 +157,14 @@ static json_t *windows(const qkv_model *model, int32_t n_layer) {
     return list;
 }
 
+static int has_gate(const qkv_model *model) {
+    qkv_layer_info layer = QKV_LAYER_INFO_INIT;
+    for (int32_t i = 0; qkv_model_get_layer(model, i, &layer); i++) {
+        if (layer.has_gate) return 1;
+    }
+    return 0;
+}
+
 json_t *qkv_request_plan_facts(const qkv_pool_model *which, const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
     json_t *facts =
@@ -167,13 +175,14 @@ json_t *qkv_request_plan_facts(const qkv_pool_model *which, const qkv_model *mod
                   (int)info->n_layer, "heads", (int)info->n_head, "kv_heads", (int)info->n_kv_head,
                   "head_dim", (int)info->head_dim, "width", (int)info->n_embd, "vocab",
                   (int)info->n_vocab, "n_ctx", (int)info->n_ctx);
-    json_t *more = json_pack(
-        "{s:I, s:I, s:b, s:b, s:b, s:f, s:b, s:o, s:o, s:o}", "params", (json_int_t)info->n_params,
-        "size", (json_int_t)info->file_size, "causal", (int)info->causal, "has_logits",
-        (int)info->has_logits, "has_sink", (int)info->has_sink, "soft_cap", info->attn_softcap,
-        "has_chat", qkv_model_chat_template(model) != NULL, "windows",
-        windows(model, info->n_layer), "notices", qkv_json_text(info->notices), "argument",
-        which->argument ? qkv_json_text(which->argument) : json_null());
+    json_t *more =
+        json_pack("{s:I, s:I, s:b, s:b, s:b, s:b, s:f, s:b, s:o, s:o, s:o}", "params",
+                  (json_int_t)info->n_params, "size", (json_int_t)info->file_size, "causal",
+                  (int)info->causal, "has_logits", (int)info->has_logits, "has_sink",
+                  (int)info->has_sink, "has_gate", has_gate(model), "soft_cap", info->attn_softcap,
+                  "has_chat", qkv_model_chat_template(model) != NULL, "windows",
+                  windows(model, info->n_layer), "notices", qkv_json_text(info->notices),
+                  "argument", which->argument ? qkv_json_text(which->argument) : json_null());
     qkv_json_put_all(facts, more);
     json_decref(more);
     return facts;

@@ -205,8 +205,9 @@ static void check_rows(walk_truth *truth, dice *d) {
     observer.rows = take_rows;
     observer.compare = (int)dice_below(d, 2);
     if (!w.maps || !w.came) abort();
-    snprintf(what, sizeof what, "pattern@%d.h%d", (int)dice_below(d, (uint64_t)m->n_layer),
-             (int)dice_below(d, (uint64_t)m->H));
+    int layer = (int)dice_below(d, (uint64_t)m->n_layer);
+    while (!ref_layer_has_site(m, QKV_SITE_PATTERN, layer)) layer = (layer + 1) % m->n_layer;
+    snprintf(what, sizeof what, "pattern@%d.h%d", layer, (int)dice_below(d, (uint64_t)m->H));
     if (dice_below(d, 2)) snprintf(what, sizeof what, "pattern@*");
     qkv_session *session = open_session(c, &c->session);
     qkv_plan *plan = engine_plan(&c->model->eng, &run);

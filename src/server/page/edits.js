@@ -255,7 +255,9 @@ export class EditsPanel {
                 'Site',
                 pick(
                     'site',
-                    this.sites.map((site) => [site.name, site.name]),
+                    this.sites
+                        .filter(({ name }) => name !== 'gate' || this.state.hasGate)
+                        .map(({ name }) => [name, name]),
                     'Site',
                     () => (form.leftSite = null),
                 ),

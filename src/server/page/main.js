@@ -354,7 +354,7 @@ class Explorer extends ExplorerRequests {
 
     showEdits() {
         const { edits, active, follow } = this.state;
-        this.edits.set({ edits, active, follow });
+        this.edits.set({ edits, active, follow, hasGate: this.model.has_gate });
     }
 
     // The maps may still be those of a longer prompt: tokens that the chosen one has not got are not pinned.
