@@ -312,7 +312,8 @@ export async function case_text_in_parts(stage) {
     await page.goto(`${server.url}#l=2&h=1&e=v@2.g0=scale:0.5&gn=60`);
     // Read at once: the rest may be there a moment later.
     const seen = await page.waitForFunction(() => {
-        if (!/^generating… (6|24) of 60 tokens$/.test(window.explorer.follow.verdict.textContent)) return null;
+        const verdict = window.explorer?.follow?.verdict.textContent ?? ''; // the page may not be there yet
+        if (!/^generating… (6|24) of 60 tokens$/.test(verdict)) return null;
         const texts = [...document.querySelectorAll('.generated dd')].map((entry) => entry.textContent);
         const marks = [...document.querySelectorAll('.follow-part .older-mark')];
         return { texts, isMarked: marks.some((mark) => mark.getClientRects().length > 0) };

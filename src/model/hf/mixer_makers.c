@@ -200,7 +200,7 @@ static int64_t mixed_row(const qkv_tensor_maker *m, int64_t row, int64_t rows) {
 static int64_t gate_row(const qkv_tensor_maker *m, int64_t row, int64_t rows) {
     const int64_t values = m->mixer.inner / m->mixer.n_groups;
     (void)rows;
-    return row / values * rows_of_key_head(m) + 2 * m->mixer.state + values + row % values;
+    return row / values * rows_of_key_head(m) + 2 * (int64_t)m->mixer.state + values + row % values;
 }
 
 static int plan_part(const qkv_tensor_maker *m, qkv_gguf_tensor *out, int64_t part,

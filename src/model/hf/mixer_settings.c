@@ -141,7 +141,8 @@ static int read_width(qkv_hf_config *config, qkv_error *err) {
     if (found >= 0)
         found = qkv_hf_take_float(config, "block_ffn_dim_multiplier", 1e-3, 1e3, &factor, err);
     if (found < 0) return found;
-    if (adjusts) width = (int64_t)(factor * (double)(2 * width / 3));
+    const int64_t two_thirds = 2 * width / 3; /* rounded down, as the class does */
+    if (adjusts) width = (int64_t)(factor * (double)two_thirds);
     config->n_ff = adjusts ? (width + multiple - 1) / multiple * multiple : width;
     qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
     return QKV_OK;

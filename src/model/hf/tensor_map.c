@@ -339,7 +339,7 @@ static int take_number(binder *b, const qkv_hf_name *entry, int64_t il, float *o
     int64_t n = 1;
     for (int i = 0; t && i < t->n_dims; i++) n *= t->shape[i];
     *out = t && n == 1 ? (float)qkv_st_value(t, 0) : NAN;
-    if (!isfinite(*out))
+    if (!t || !isfinite(*out))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s should be one number", b->file->path,
                         name);
     t->used = 1;
