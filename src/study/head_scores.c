@@ -40,7 +40,8 @@ double qkv_head_slope(const qkv_model *model, int32_t layer, int32_t head) {
 
 void qkv_scores_plain(float *to, const float *from, size_t n_tokens, double softcap, double slope) {
     for (size_t i = 0; i < n_tokens * n_tokens; i++) {
-        const double distance = (double)(i % n_tokens) - (double)(i / n_tokens);
+        const size_t query = i / n_tokens, key = i % n_tokens;
+        const double distance = (double)key - (double)query;
         const double product = (double)from[i] - slope * distance;
         to[i] = (float)(softcap != 0 ? product * TINY_INVERSE : product);
     }

@@ -115,7 +115,7 @@ static int64_t first_row(const qkv_graph *g, qkv_site site, int32_t il, int32_t 
         if (qkv_site_is_input((qkv_site)s))
             before += qkv_site_n_heads((qkv_site)s, hp, il) * rows_of_head(hp, (qkv_site)s, il);
     }
-    const int each = hp->has_gate && site == QKV_SITE_Q_IN ? 2 : 1; /* q and its gate */
+    const int64_t each = hp->has_gate && site == QKV_SITE_Q_IN ? 2 : 1; /* q and its gate */
     return before + each * head * rows_of_head(hp, site, il);
 }
 
