@@ -104,7 +104,7 @@ typedef struct qkv_layer_info {
 #define QKV_LAYER_INFO_INIT                                                                        \
     { .size = sizeof(qkv_layer_info) }
 
-/* Fills *info and returns 1, or returns 0 where there is no such layer. */
+/* Fills *info and returns 1, or returns 0 where the model has fewer layers. */
 QKV_API int qkv_model_get_layer(const qkv_model *model, int32_t layer, qkv_layer_info *info);
 
 /* What the user of the model should know, a line each: settings of config.json that have no effect,

@@ -73,7 +73,7 @@ int qkv_compare_head_range(const qkv_compare *compare, int32_t layer, int32_t he
                            double *highest);
 /* The residual streams after a layer (resid_post): the mean over tokens of the angle between both
  * models' vectors in degrees, and of |second - first| / |first|. Tokens with a vector of zeros are left
- * out; NaN where none is left. Returns 1, or 0 where there is no such layer. Both may be NULL. */
+ * out; NaN where none is left. Returns 1, or 0 where the models have fewer layers. Both may be NULL. */
 int qkv_compare_layer(const qkv_compare *compare, int32_t layer, double *angle, double *error);
 /* The mean of KL(first || second) at a position over the prompts that have it, and how many these are.
  * Returns 0 past the end. Both may be NULL. */

@@ -216,7 +216,7 @@ int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err);
 void qkv_weights_release(qkv_model *model);
 
 /* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
- * 0: the layer sees everything, or there is no such layer. A negative number, -C: chunks of C tokens; a query
+ * 0: the layer sees everything, or the model has fewer layers. A negative number, -C: chunks of C tokens; a query
  * sees the keys of its own, up to itself. */
 int32_t qkv_model_window(const qkv_model *model, int32_t layer);
 

@@ -7,7 +7,7 @@
 #include "model/hf/hf.h"
 
 extern const qkv_hf_name qkv_bert_layer_names[], qkv_bert_model_names[];
-/* Segments, and that there is no causal mask. */
+/* Says how many segments the model knows, and that its mask is not causal. */
 int qkv_bert_configure(qkv_hf_config *config, qkv_error *err);
 
 /* Other kinds of directories of the family bert. */
