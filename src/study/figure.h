@@ -1,6 +1,8 @@
 /*
  * Figures from the inside: one way from plain options to a file.
  *
+ *     figure_kinds.c    fields      what can be asked
+ *     figure_asked.c    options     of fields, and back for recipes
  *     figure_options.c  checks      what can be said without a model
  *     figure.c          inputs      prompts to tokens, layer and head
  *     figure_modify.c, figure_mean.c, figure_grid.c, figure_heads.c, figure_rows.c,
@@ -282,13 +284,33 @@ struct qkv_figure {
 int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
 
+/* ---- figure_asked.c: fields that stand for several options ---- */
+
+/* What a study of a figure is asked: the options of the figure, and fields that stand for several of them. */
+typedef struct figure_asked {
+    qkv_figure_options options; /* the first: its fields have the same places here and there */
+    int scale;                  /* auto|linear|log|power: `scale` and `always_linear` */
+    const char *range;          /* LO,HI or auto: `range` and `auto_range` */
+    const char *head;           /* of a pattern: `head` or `heads` */
+    const char *row, *col;      /* of a grid: LABEL=EDITS, one to a line */
+    const char *pair;           /* of a pattern: the second text of its prompt */
+} figure_asked;
+
+/* Sets the options that scale, range and head stand for. */
+int qkv_figure_take_asked(figure_asked *asked, qkv_error *err);
+/* The rows or columns that a text has, LABEL=EDITS, one to a line. It is cut up, and belongs to them; *sides is the
+ * caller's to free, also after a failure. `name` is for messages. */
+int qkv_figure_take_sides(char *text, const char *name, qkv_figure_side **sides, size_t *n,
+                          qkv_error *err);
+
+/* Options as the fields of the kind of study, for a recipe. */
+int qkv_figure_write_fields(qkv_figure_kind kind, const qkv_figure_options *o, json_t **work,
+                            json_t **look, qkv_error *err);
+
 /* ---- figure_kinds.c ---- */
 
 /* By the names that recipes of earlier versions have. */
 extern const field_table qkv_figure_table;
-/* Options as the fields of the kind of study, for a recipe. */
-int qkv_figure_write_fields(qkv_figure_kind kind, const qkv_figure_options *o, json_t **work,
-                            json_t **look, qkv_error *err);
 
 /* ---- figure.c ---- */
 

@@ -46,6 +46,15 @@
     " \"linear_conv_kernel_dim\": 4, \"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128," \
     " \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 32"
 
+/* qwen35.c */
+extern const qkv_hf_name qkv_delta_net_model_names[];
+extern const qkv_slot_override qkv_delta_net_overrides[];
+
+/* A layer of the models with experts. */
+#define QKV_HAS_DELTA_NET_EXPERTS                                                                  \
+    (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_NORMS | QKV_HAS(O) |                  \
+     QKV_HAS(FFN_NORM) | QKV_HAS_EXPERTS | QKV_HAS_SHARED_EXPERT | QKV_HAS(SHARED_ROUTER))
+
 #define QKV_HAS_DELTA_NET                                                                          \
     (QKV_HAS_MIXER(QKV) | QKV_HAS_MIXER(GATE) | QKV_HAS_MIXER(CONV) | QKV_HAS_MIXER(DECAY) |       \
      QKV_HAS_MIXER(STEP_BIAS) | QKV_HAS_MIXER(NORM) | QKV_HAS_MIXER(OUT))

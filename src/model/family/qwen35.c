@@ -9,8 +9,8 @@
 
 static const char *const hf_architectures[] = {"Qwen3_5ForCausalLM", NULL};
 
-static const qkv_hf_name hf_model_names[] = {{"norm", "output_norm", &qkv_maker_plus_one},
-                                             {NULL, NULL, NULL}};
+const qkv_hf_name qkv_delta_net_model_names[] = {{"norm", "output_norm", &qkv_maker_plus_one},
+                                                 {NULL, NULL, NULL}};
 
 static const qkv_hf_name hf_layer_names[] = {
     QKV_DELTA_NET_NORMS, QKV_DELTA_NET_DEALT, {NULL, NULL, NULL}};
@@ -33,7 +33,7 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .classes = hf_classes,
     .layer_names = hf_layer_names,
-    .model_names = hf_model_names,
+    .model_names = qkv_delta_net_model_names,
     .settings = hf_settings,
     .ignored_part = "mtp",
     .partial_rotary = 1,
@@ -41,7 +41,7 @@ static const qkv_hf hf = {
     .configure = qkv_hf_read_delta_net,
 };
 
-static const qkv_slot_override overrides[] = {
+const qkv_slot_override qkv_delta_net_overrides[] = {
     {QKV_LAYER_FFN_NORM, "post_attention_norm.weight", NULL},
     {QKV_LAYER_Q, NULL, "DB"},
     {-1, NULL, NULL},
@@ -60,6 +60,6 @@ const qkv_family qkv_family_qwen35 = {
     .mixer = QKV_MIXER_DELTA,
     .mixer_required = QKV_HAS_DELTA_NET | QKV_HAS_MIXER(ALPHA) | QKV_HAS_MIXER(BETA),
     .attention_gate = 1,
-    .overrides = overrides,
+    .overrides = qkv_delta_net_overrides,
     .hf = &hf,
 };

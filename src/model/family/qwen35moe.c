@@ -8,9 +8,6 @@
 
 static const char *const hf_architectures[] = {"Qwen3_5MoeForCausalLM", NULL};
 
-static const qkv_hf_name hf_model_names[] = {{"norm", "output_norm", &qkv_maker_plus_one},
-                                             {NULL, NULL, NULL}};
-
 static const qkv_hf_name hf_layer_names[] = {
     QKV_DELTA_NET_NORMS, QKV_DELTA_NET_DEALT, QKV_DELTA_NET_EXPERTS, {NULL, NULL, NULL}};
 
@@ -37,18 +34,12 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .classes = hf_classes,
     .layer_names = hf_layer_names,
-    .model_names = hf_model_names,
+    .model_names = qkv_delta_net_model_names,
     .settings = hf_settings,
     .ignored_part = "mtp",
     .partial_rotary = 1,
     .writes_sections = 1,
     .configure = qkv_hf_read_delta_net,
-};
-
-static const qkv_slot_override overrides[] = {
-    {QKV_LAYER_FFN_NORM, "post_attention_norm.weight", NULL},
-    {QKV_LAYER_Q, NULL, "DB"},
-    {-1, NULL, NULL},
 };
 
 const qkv_family qkv_family_qwen35moe = {
@@ -58,15 +49,13 @@ const qkv_family qkv_family_qwen35moe = {
     .rope_pairs = QKV_ROPE_HALVES,
     .activation = QKV_ACT_SILU,
     .mlp = QKV_MLP_GATED,
-    .layer_required = QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_NORMS | QKV_HAS(O) |
-                      QKV_HAS(FFN_NORM) | QKV_HAS_EXPERTS | QKV_HAS_SHARED_EXPERT |
-                      QKV_HAS(SHARED_ROUTER),
+    .layer_required = QKV_HAS_DELTA_NET_EXPERTS,
     .model_required = QKV_HAS_MODEL_ENDS,
     .model_optional = QKV_HAS_MODEL(OUTPUT),
     .keys = QKV_READS(EXPERTS),
     .mixer = QKV_MIXER_DELTA,
     .mixer_required = QKV_HAS_DELTA_NET | QKV_HAS_MIXER(ALPHA) | QKV_HAS_MIXER(BETA),
     .attention_gate = 1,
-    .overrides = overrides,
+    .overrides = qkv_delta_net_overrides,
     .hf = &hf,
 };
